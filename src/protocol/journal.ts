@@ -1,0 +1,164 @@
+import type { WireNumber } from "./numbers.ts";
+import type { Split } from "./runSpec.ts";
+
+/** What every journal line carries. `seq` orders; `t` (unix seconds) only informs. */
+export interface EventHead {
+  v: number;
+  seq: number;
+  t: number;
+  attempt: number;
+}
+
+/** Why an attempt ended. A signal is never flattened into an exit code. */
+export type FinishReason =
+  | { kind: "done" }
+  | { kind: "failed"; code: FailureCode; message: string; where?: string; exit_code?: number }
+  | { kind: "killed"; signal: string }
+  | { kind: "out-of-memory"; message: string }
+  | { kind: "cancelled" }
+  | { kind: "lost"; message: string }
+  | { kind: "unknown"; message: string };
+
+export type FailureCode =
+  | "preflight"
+  | "bad-argument"
+  | "bad-data"
+  | "bad-checkpoint"
+  | "template"
+  | "nan-loss"
+  | "disk-full"
+  | "out-of-memory"
+  | "cancelled"
+  | "untrusted"
+  | "exception"
+  | "spawn";
+
+export type Phase = "preflight" | "load" | "probe" | "train" | "eval" | "save";
+
+export type FlagState = "drifting" | "confirmed" | "recovered" | "not-measurable";
+
+/** Paired exact test on the skill's check, run because the watch fired. */
+export interface PairedTest {
+  /** Passed at the stage's start, fails now / the reverse / number of pairs. */
+  lost: number;
+  gained: number;
+  n: number;
+  p: WireNumber;
+  /** The level it was held against, after Holm's correction over the skills tested in this run. */
+  level: number;
+  accuracy_start: number;
+  accuracy_now: number;
+}
+
+export interface FlagBody {
+  /** `<skill>.<split>` : one flag per skill and split in a run. */
+  id: string;
+  skill: string;
+  split: Split;
+  step: number;
+  state: FlagState;
+  /** Mean sequence ΔNLL against the stage's start, nats; with its one-sided lower bound at `level`. */
+  value: WireNumber;
+  lower: WireNumber;
+  threshold: WireNumber;
+  /** A/A noise part of the threshold, nats. */
+  noise: WireNumber;
+  /** Per-look level after correction over skills and looks. */
+  level: number;
+  n: number;
+  /** For "not-measurable": the sentence that says why. */
+  reason?: string;
+  test?: PairedTest;
+}
+
+export interface ProbeSummary {
+  rows: number;
+  skipped: number;
+  tokens: number;
+  /** Mean over rows of the sequence NLL, nats. */
+  nll: WireNumber;
+  /** Mean paired ΔNLL per sequence against the stage's start, nats (0 at step 0). */
+  delta_nll: WireNumber;
+  /** exp(sum of NLL / number of tokens): token-weighted. */
+  perplexity: WireNumber;
+  kl_start: WireNumber | null;
+  kl_base: WireNumber | null;
+  segments: Record<string, { tokens: number; nll: WireNumber; delta_nll: WireNumber; perplexity: WireNumber; kl_start: WireNumber | null }>;
+}
+
+export interface EventBodies {
+  "run.started": {
+    stage: string;
+    recipe: string;
+    device: string;
+    dtype: string;
+    parameters: number;
+    trainable: number;
+    total_steps: number;
+    start_label: string;
+    rows: number;
+    replay_rows: number;
+    resumed_from: number | null;
+    packages: Record<string, string>;
+    processes: number;
+  };
+  "stage.progress": {
+    phase: Phase;
+    step: number;
+    total: number;
+    tokens_per_s?: WireNumber;
+    eta_s?: WireNumber;
+    message?: string;
+  };
+  metric: { step: number; values: Record<string, WireNumber> };
+  "checkpoint.saved": {
+    step: number;
+    /** Relative to the run folder. */
+    path: string;
+    kind: "full" | "adapter";
+    /** True for the last one of the stage. */
+    final: boolean;
+    weights_hash: string;
+    bytes: number;
+  };
+  "probe.scored": {
+    step: number;
+    skill: string;
+    split: Split;
+    trace: string;
+    summary: ProbeSummary;
+    seconds: number;
+  };
+  "eval.result": { step: number; skill: string; split: Split; n: number; correct: number; seconds: number };
+  "probe.cost": {
+    /** Seconds of probing and evaluating, seconds of the whole stage after loading, and their ratio. */
+    probe_s: number;
+    stage_s: number;
+    share: number;
+  };
+  "ledger.drawn": { step: number; buffer: string; rows: number; distinct: number };
+  "flag.raised": FlagBody;
+  "flag.changed": FlagBody;
+  warning: { code: string; message: string; fix?: string; severity: "info" | "warning" | "error"; where?: string };
+  "run.finished": { reason: FinishReason };
+}
+
+export type EventType = keyof EventBodies;
+export type JournalEvent = { [K in EventType]: EventHead & { type: K } & EventBodies[K] }[EventType];
+/** An event of a type this version does not know: kept, counted, not interpreted. */
+export type UnknownEvent = EventHead & { type: string };
+
+export const eventTypes: readonly EventType[] = [
+  "run.started",
+  "stage.progress",
+  "metric",
+  "checkpoint.saved",
+  "probe.scored",
+  "eval.result",
+  "probe.cost",
+  "ledger.drawn",
+  "flag.raised",
+  "flag.changed",
+  "warning",
+  "run.finished",
+];

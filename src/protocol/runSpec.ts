@@ -1,0 +1,82 @@
+import type { CheckSpec, SegmentPattern } from "./checks.ts";
+
+/** Version of run.json, journal and trace formats. Readers refuse a newer major, accept a newer minor. */
+export const schemaVersion = "1.0";
+
+/** In-domain or out-of-domain probe set. */
+export type Split = "id" | "ood";
+
+export interface SkillSpec {
+  id: string;
+  /** Absolute paths. */
+  probes: { id: string; ood?: string };
+  check: CheckSpec;
+  segments?: SegmentPattern[];
+  /** The first stage of the pipeline whose id equals the skill's, or null: what the UI calls the skill's own stage. */
+  own_stage: string | null;
+}
+
+export interface ProbeSpec {
+  /** Score every n optimizer steps, or at these steps, or at 1,2,3,6,12,… ("log"). Step 0 and the last step always. */
+  every: number | number[] | "log";
+  /** Run the checks on greedy generations every n steps; step 0 and the last step always. null: only there. */
+  eval_every: number | null;
+  top_k: number;
+  max_new_tokens: number;
+  batch_size: number;
+  kl: ("start" | "base")[];
+}
+
+export interface FlagSpec {
+  /** False-alarm budget per run, over all skills and looks. */
+  alpha: number;
+  /** Harmless rise of the sequence NLL, in nats, added to the A/A noise. */
+  tolerance: number;
+}
+
+export interface ReplaySpec {
+  buffer: string;
+  /** Share of each batch drawn from the buffer, 0 < ratio < 1. */
+  ratio: number;
+  rows: number;
+  from: { stage: string; data: string; skill: string | null }[];
+  quality: { field: string | null; min: number } | { check: true } | null;
+  /** Jaccard similarity of 5-word shingles from which two rows count as near-duplicates. */
+  diversity: { minhash: number } | null;
+}
+
+export interface LaunchSpec {
+  kind: "python" | "torchrun";
+  processes: number;
+}
+
+export interface RunSpec {
+  schema: string;
+  /** Name of the run folder: `<stage>-<YYYYMMDDTHHMMSS-xxxx>`. */
+  id: string;
+  stage: string;
+  /** 1-based position in the chain; the run's last checkpoint is M<index>. */
+  index: number;
+  recipe: string;
+  pipeline: { file: string; name: string; root: string };
+  created: number;
+  start: { checkpoint: string; label: string; run: string | null; step: number | null };
+  base: string;
+  data: string;
+  inputs: { path: string; sha256: string; bytes: number }[];
+  args: Record<string, unknown>;
+  adapter: Record<string, unknown> | null;
+  launch: LaunchSpec;
+  seed: number;
+  save_every: number | null;
+  skills: SkillSpec[];
+  probe: ProbeSpec;
+  flags: FlagSpec;
+  replay: ReplaySpec | null;
+  target: { id: string; kind: string; python: string };
+  env: Record<string, string>;
+  fingerprint: string;
+  /** True only when the person trusted the workspace: user functions may be imported. */
+  trusted: boolean;
+  versions: Record<string, string>;
+}
