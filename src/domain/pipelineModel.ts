@@ -80,4 +80,6 @@ export interface Pipeline {
   buffers: Buffer[];
   targets: Target[];
   flags: FlagSpec;
+  /** Where each value stands in the file, by JSON pointer (`/stages/0/data`). Absent in pipelines built by hand. */
+  ranges?: Readonly<Record<string, SourceRange>>;
 }

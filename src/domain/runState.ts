@@ -1,4 +1,4 @@
-import type { FinishReason, FlagBody, Phase, ProbeSummary } from "../protocol/journal.ts";
+import type { EventBodies, FinishReason, FlagBody, Phase, ProbeSummary } from "../protocol/journal.ts";
 import type { Split } from "../protocol/runSpec.ts";
 
 /** What a person is told about a run. `orphan`: the agent is gone, the training lives. */
@@ -50,6 +50,20 @@ export interface Warning {
   where?: string;
 }
 
+export interface MetricPoint {
+  step: number;
+  attempt: number;
+  /** NaN and the infinities are kept: a chart shows a gap there, never 0. */
+  values: Record<string, number>;
+}
+
+/** A flag event with the head of its journal line. */
+export interface FlagRecord extends FlagBody {
+  seq: number;
+  t: number;
+  attempt: number;
+}
+
 /** The state of one run: a pure function of its journal (see `reduceEvent`) and of its attempt folder. */
 export interface RunState {
   status: RunStatus;
@@ -64,17 +78,27 @@ export interface RunState {
   tokensPerSecond: number | null;
   etaSeconds: number | null;
   device: string | null;
-  metrics: { step: number; attempt: number; values: Record<string, number> }[];
+  /** Steps only go up: after a resume the later attempt's points replace the earlier ones. */
+  metrics: MetricPoint[];
+  /** What a later attempt replaced, for a pale line. */
+  replacedMetrics: MetricPoint[];
+  /** The attempts that went on from a checkpoint, and the step they started at. */
+  resumes: { attempt: number; step: number }[];
   checkpoints: CheckpointState[];
   probes: ProbePoint[];
   evals: EvalPoint[];
   /** Newest state of each flag, by flag id, and their history in time order. */
-  flags: FlagBody[];
-  flagHistory: FlagBody[];
+  flags: FlagRecord[];
+  flagHistory: FlagRecord[];
   warnings: Warning[];
   reason: FinishReason | null;
   probeShare: number | null;
+  /** What the newest attempt said when it started. */
+  started: EventBodies["run.started"] | null;
+  ledger: EventBodies["ledger.drawn"][];
   /** Lines that were no events, and events of unknown types: counted, never fatal. */
   badLines: number;
   unknownEvents: number;
+  /** Sequence numbers below `lastSeq` that have not been seen (yet). */
+  missingSeqs: number[];
 }

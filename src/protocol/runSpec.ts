@@ -19,8 +19,8 @@ export interface SkillSpec {
 export interface ProbeSpec {
   /** Score every n optimizer steps, or at these steps, or at 1,2,3,6,12,… ("log"). Step 0 and the last step always. */
   every: number | number[] | "log";
-  /** Run the checks on greedy generations every n steps; step 0 and the last step always. null: only there. */
-  eval_every: number | null;
+  /** Run the checks on greedy generations at these steps (read like `every`); null: only at step 0 and the last step. */
+  eval_every: number | number[] | "log" | null;
   top_k: number;
   max_new_tokens: number;
   batch_size: number;

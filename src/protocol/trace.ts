@@ -58,6 +58,21 @@ export interface ProbeRow {
   finish: "stop" | "length" | null;
 }
 
+/** One row of the `summary` table. */
+export interface TraceSummaryRow {
+  kind: "all" | "segment" | "tag";
+  name: string;
+  rows: number;
+  tokens: number;
+  nll: number;
+  perplexity: number;
+  mean_entropy: number;
+  kl_start: number | null;
+  kl_base: number | null;
+  correct: number | null;
+  checked: number;
+}
+
 /** One decoded row of the `tokens` table; arrays of length `n` (top-k: `n * k`, row-major). */
 export interface TokenScores {
   ids: Uint32Array;

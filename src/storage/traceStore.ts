@@ -1,18 +1,6 @@
-import type { ProbeRow, TokenScores, TraceMeta } from "../protocol/trace.ts";
+import type { ProbeRow, TokenScores, TraceMeta, TraceSummaryRow } from "../protocol/trace.ts";
 
-export interface TraceSummaryRow {
-  kind: "all" | "segment" | "tag";
-  name: string;
-  rows: number;
-  tokens: number;
-  nll: number;
-  perplexity: number;
-  mean_entropy: number;
-  kl_start: number | null;
-  kl_base: number | null;
-  correct: number | null;
-  checked: number;
-}
+export type { TraceSummaryRow } from "../protocol/trace.ts";
 
 /** One opened trace file. Reading is lazy: tokens are decoded one row at a time. */
 export interface TraceReader {

@@ -1,0 +1,74 @@
+// Every bundle in one list. `--watch` rebuilds on change, `--production` minifies and leaves source maps out,
+// `--only NAME --outdir DIR` builds one bundle elsewhere (tests do).
+import { existsSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+const common = (production) => ({
+  absWorkingDir: root,
+  bundle: true,
+  sourcemap: production ? false : "linked",
+  minify: production,
+  legalComments: "none",
+  logLevel: "warning",
+  metafile: true,
+});
+
+/** Node's side. The native module stays outside: it is found in node_modules, by the file that imports it. */
+const forNode = { platform: "node", target: "node22", external: ["vscode", "better-sqlite3"] };
+
+const bundles = [
+  {
+    name: "cli",
+    entryPoints: ["src/cli.ts"],
+    outfile: "dist/cli.js",
+    ...forNode,
+    format: "esm",
+    // Libraries written as CommonJS call require(), which an ES module does not have.
+    banner: { js: '#!/usr/bin/env node\nimport { createRequire as __createRequire } from "node:module";\nconst require = __createRequire(import.meta.url);' },
+  },
+  {
+    name: "extension",
+    entryPoints: ["src/extension.ts"],
+    outfile: "dist/extension.cjs",
+    ...forNode,
+    format: "cjs",
+    // In a CommonJS file import.meta.url is empty; the bundle's own address stands in for it.
+    define: { "import.meta.url": "__importMetaUrl" },
+    banner: { js: 'const __importMetaUrl = require("node:url").pathToFileURL(__filename).href;' },
+  },
+  // Large files are hashed in worker threads; services.ts finds this file beside its own bundle.
+  { name: "rowIndexWorker", entryPoints: ["src/storage/rowIndexWorker.ts"], outfile: "dist/rowIndexWorker.js", ...forNode, format: "esm" },
+  { name: "webview", entryPoints: ["webview/main.ts"], outfile: "dist/webview.js", platform: "browser", target: "es2022", format: "esm", tsconfig: "webview/tsconfig.json" },
+];
+
+/** Builds what has a source. Returns one line per bundle for the person. */
+export async function build({ production = false, watch = false, only, outdir } = {}) {
+  // Not imported above: set-up runs before esbuild is installed.
+  const esbuild = await import("esbuild");
+  const lines = [];
+  for (const { name, ...bundle } of bundles) {
+    if (!existsSync(join(root, bundle.entryPoints[0])) || (only !== undefined && only !== name)) continue;
+    if (outdir !== undefined) bundle.outfile = join(outdir, basename(bundle.outfile));
+    const options = { ...common(production), ...bundle };
+    if (options.tsconfig && !existsSync(join(root, options.tsconfig))) delete options.tsconfig;
+    if (watch) {
+      await (await esbuild.context(options)).watch();
+      lines.push(`watching ${bundle.entryPoints[0]}`);
+      continue;
+    }
+    const { metafile } = await esbuild.build(options);
+    const bytes = Object.entries(metafile.outputs).find(([path]) => !path.endsWith(".map"))?.[1].bytes ?? 0;
+    lines.push(`${bundle.outfile} ${Math.round(bytes / 1024)} kB`);
+  }
+  return lines;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const after = (name) => (process.argv.includes(name) ? process.argv[process.argv.indexOf(name) + 1] : undefined);
+  const flags = { production: process.argv.includes("--production"), watch: process.argv.includes("--watch") };
+  const lines = await build({ ...flags, only: after("--only"), outdir: after("--outdir") });
+  for (const line of lines) console.log(line);
+}

@@ -1,0 +1,150 @@
+// `npm run package`: a production build, then one VSIX per platform with only that platform's native module inside.
+// `npm run package linux-x64` packs one. Files are copied to a staging folder by an explicit list, and every finished
+// VSIX is opened again and compared with it.
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { SetupError, done, failWith, runStep, say } from "./progress.mjs";
+import { node24, root, setup } from "./setup.mjs";
+
+/** VS Code's name of a platform → the prebuilt file of better-sqlite3 for it. */
+const natives = {
+  "linux-x64": "linux-x64",
+  "linux-arm64": "linux-arm64",
+  "alpine-x64": "linuxmusl-x64",
+  "alpine-arm64": "linuxmusl-arm64",
+  "darwin-x64": "darwin-x64",
+  "darwin-arm64": "darwin-arm64",
+  "win32-x64": "win32-x64",
+  "win32-arm64": "win32-arm64",
+};
+
+/** What ships: files, and folders (with a slash) of which everything ships that is not forbidden. */
+const shipped = [
+  "package.nls.json",
+  "package.nls.zh-cn.json",
+  "README.md",
+  "CHANGELOG.md",
+  "LICENSE",
+  "dist/extension.cjs",
+  "dist/rowIndexWorker.js",
+  "dist/webview.js",
+  "media/icon.png",
+  "media/activity.svg",
+  "media/seesaw.schema.json",
+  "media/sample/",
+  "runner/probe.py",
+  "runner/requirements.txt",
+  "runner/seesaw_runner/",
+  "node_modules/better-sqlite3/LICENSE",
+  "node_modules/better-sqlite3/lib/",
+];
+/** What must be there: a list that finds nothing must not pass. */
+const required = ["package.json", "LICENSE", "dist/extension.cjs", "dist/rowIndexWorker.js", "dist/webview.js", "media/icon.png", "media/activity.svg", "media/sample/seesaw.yaml", "runner/probe.py", "node_modules/better-sqlite3/lib/index.js"];
+const forbidden = /(^|\/)(\.seesaw|__pycache__|test|tests|src|webview|\.venv|\.cache)\/|\.map$|\.ts$|\.pyc$|\.vsix$/;
+
+/** Builds and packs; returns the files made. Default: all platforms, into the root. */
+export async function packageExtension({ platforms = Object.keys(natives), out = root, build = true } = {}) {
+  for (const platform of platforms) {
+    if (!(platform in natives)) throw new SetupError(`${platform} is no platform of ours: choose from ${Object.keys(natives).join(", ")}.`);
+  }
+  if (build) await runStep("Building for production", [node24, join(root, ".config", "esbuild.mjs"), "--production"], { cwd: root });
+  mkdirSync(out, { recursive: true });
+  const packed = [];
+  for (const platform of platforms) packed.push(await packOne(platform, out));
+  return packed;
+}
+
+async function packOne(platform, out) {
+  const stage = join(root, ".cache", "package", platform);
+  const files = stageFiles(stage, platform);
+  const manifest = JSON.parse(readFileSync(join(stage, "package.json"), "utf8"));
+  const vsix = join(out, `${manifest.name}-${platform}-${manifest.version}.vsix`);
+  rmSync(vsix, { force: true });
+  const vsce = join(root, "node_modules", "@vscode", "vsce", "vsce");
+  await runStep(`Packing ${platform}`, [node24, vsce, "package", "--target", platform, "--out", vsix, "--allow-missing-repository", "--no-rewrite-relative-links"], {
+    cwd: stage,
+    env: { ...process.env, PATH: `${join(root, "node_modules", ".bin")}:${process.env.PATH ?? ""}` },
+  });
+  await verify(vsix, files, platform);
+  const { size } = statSync(vsix);
+  return { platform, vsix, size, files: files.length };
+}
+
+/** Copies what ships into an empty folder; returns the paths, sorted. */
+function stageFiles(stage, platform) {
+  rmSync(stage, { recursive: true, force: true });
+  mkdirSync(stage, { recursive: true });
+  const files = shipped.flatMap((name) => (name.endsWith("/") ? filesIn(name.slice(0, -1)) : existsSync(join(root, name)) ? [name] : []));
+  files.push(`node_modules/better-sqlite3/prebuilds/${natives[platform]}.node`);
+  for (const file of files) {
+    mkdirSync(dirname(join(stage, file)), { recursive: true });
+    cpSync(join(root, file), join(stage, file));
+  }
+  writeJson(join(stage, "package.json"), extensionManifest());
+  // Its build-time dependency is not needed beside a prebuilt file.
+  const { dependencies: _, scripts: _scripts, ...native } = readJson(join(root, "node_modules/better-sqlite3/package.json"));
+  writeJson(join(stage, "node_modules/better-sqlite3/package.json"), native);
+  files.push("package.json", "node_modules/better-sqlite3/package.json");
+  const missing = required.filter((file) => !files.includes(file));
+  if (missing.length > 0) throw new SetupError(`Nothing was packed: ${missing.join(", ")} ${missing.length === 1 ? "is" : "are"} missing. Build first, and see \`shipped\` in .config/scripts/package.mjs.`);
+  return files.sort();
+}
+
+/** All files under a folder of the root that may ship, with forward slashes. */
+function filesIn(folder) {
+  if (!existsSync(join(root, folder))) return [];
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = `${folder}/${entry.name}`;
+    if (isForbidden(entry.isDirectory() ? `${path}/` : path)) return [];
+    return entry.isDirectory() ? filesIn(path) : [path];
+  });
+}
+
+function isForbidden(path) {
+  return forbidden.test(path.replace(/^node_modules\/[^/]+\//, ""));
+}
+
+/** The manifest without what only the repository needs. */
+function extensionManifest() {
+  const { scripts: _scripts, devDependencies: _dev, bin: _bin, allowScripts: _allow, private: _private, ...manifest } = readJson(join(root, "package.json"));
+  // A schema that is not there (yet) must not be named.
+  if (!existsSync(join(root, "media/seesaw.schema.json"))) delete manifest.contributes.yamlValidation;
+  return manifest;
+}
+
+/** Opens the VSIX and compares: exactly the staged files, one native module, nothing forbidden. */
+async function verify(vsix, files, platform) {
+  const { unzipSync } = await import("fflate");
+  const names = [];
+  unzipSync(readFileSync(vsix), { filter: ({ name }) => void names.push(name) });
+  const inside = names.filter((name) => name.startsWith("extension/")).map((name) => name.slice("extension/".length)).sort();
+  // vsce lower-cases these three.
+  const expected = files.map((file) => ({ "README.md": "readme.md", "CHANGELOG.md": "changelog.md", LICENSE: "LICENSE.txt" })[file] ?? file).sort();
+  const surplus = inside.filter((file) => !expected.includes(file));
+  const missing = expected.filter((file) => !inside.includes(file));
+  const nativeFiles = inside.filter((file) => file.endsWith(".node"));
+  const bad = inside.filter(isForbidden);
+  if (surplus.length + missing.length + bad.length > 0) throw new SetupError(`${vsix} is wrong: surplus ${surplus.join(", ") || "none"}; missing ${missing.join(", ") || "none"}; forbidden ${bad.join(", ") || "none"}.`);
+  if (nativeFiles.length !== 1 || !nativeFiles[0].endsWith(`/${natives[platform]}.node`)) throw new SetupError(`${vsix} holds ${nativeFiles.join(", ") || "no native module"}, wanted ${natives[platform]}.node alone.`);
+}
+
+function readJson(file) {
+  return JSON.parse(readFileSync(file, "utf8"));
+}
+
+function writeJson(file, value) {
+  writeFileSync(file, `${JSON.stringify(value, null, 2)}\n`);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const platforms = process.argv.slice(2).filter((argument) => !argument.startsWith("-"));
+  try {
+    await setup({ python: false });
+    const packed = await packageExtension(platforms.length === 0 ? {} : { platforms });
+    for (const { platform, vsix, size, files } of packed) say(`${platform.padEnd(13)} ${(size / 1e6).toFixed(2).padStart(6)} MB  ${files} files  ${vsix}`);
+    done(`${packed.length} VSIX, contents verified`);
+  } catch (error) {
+    failWith(error);
+  }
+}

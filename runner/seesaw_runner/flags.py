@@ -1,0 +1,269 @@
+"""Early warnings of a run: has a skill become less likely since the stage's start, by more than noise and tolerance?
+
+Standard library only. One *series* per skill and split. What is tested, and why it holds its level:
+
+* Statistic: per probe row the sequence ΔNLL = NLL now − NLL at the stage's start (nats); its mean over rows.
+* Noise: the start checkpoint is scored twice (other batch size, other order); the 99th percentile of |ΔNLL| over rows is
+  added to the tolerance. threshold = noise + tolerance.
+* Watch: drifting when the one-sided lower bound  mean − t(1−level; n−1) · s/√n  exceeds the threshold (Student's t interval,
+  e.g. Box, Hunter & Hunter 2005, §2), with level = alpha / (K · T): Bonferroni over K measurable series and T planned looks,
+  so the chance of any false "drifting" in a run is at most alpha when the t interval is valid.
+* Confirmation: the skill's check is run at once on the same split; exact one-sided McNemar (McNemar 1947): with b rows lost
+  and c gained, p = P(X ≥ b), X ~ Binomial(b + c, ½). Tests of one series are repeated while it drifts; the j-th gets weight
+  2^−j, so p̃ = min_j p_j · 2^j is a valid p-value for the series however many tests follow (Bonferroni, weights sum to 1).
+  Holm (1979) over the K measurable series at 0.05, series not tested counting as p̃ = 1. Since p̃ only falls, a confirmation
+  stays right when more tests come.
+* Recovered: the one-sided 90 % upper bound of the mean is below the threshold at two looks in a row. Levels are not refunded.
+* Not measurable, with the reason: fewer than 32 scored rows; the skill was not there at the stage's start (lower end of the
+  95 % Wilson (1927) interval of its accuracy below 0.2: nothing to forget); noise above the tolerance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist, fmean, stdev
+from typing import Any
+
+MIN_ROWS = 32
+MIN_ACCURACY = 0.2
+CONFIRM_LEVEL = 0.05
+#: A row whose answer became impossible counts as this many nats, so that means stay finite.
+CLIP = 1000.0
+
+
+# ---- distributions
+
+
+def t_cdf(t: float, df: float) -> float:
+    """Student's t distribution function, by the regularised incomplete beta function."""
+    if t == 0:
+        return 0.5
+    tail = 0.5 * _beta_inc(df / 2, 0.5, df / (df + t * t))
+    return 1 - tail if t > 0 else tail
+
+
+def t_quantile(p: float, df: float) -> float:
+    """The t with t_cdf(t, df) = p, to about 1e-10; bisection on the exact function. 0 < p < 1."""
+    if not 0 < p < 1:
+        raise ValueError(f"A quantile needs 0 < p < 1, not {p}.")
+    if p < 0.5:
+        return -t_quantile(1 - p, df)
+    low, high = 0.0, max(4.0, 2 * NormalDist().inv_cdf(p))
+    while t_cdf(high, df) < p:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_cdf(middle, df) < p else (low, middle)
+        if high - low < 1e-11 * max(1.0, high):
+            break
+    return (low + high) / 2
+
+
+def _beta_inc(a: float, b: float, x: float) -> float:
+    """Regularised incomplete beta I_x(a, b), continued fraction (Abramowitz & Stegun 26.5.8, evaluated by Lentz's method)."""
+    if x <= 0 or x >= 1:
+        return 0.0 if x <= 0 else 1.0
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _beta_inc(b, a, 1 - x)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
+    tiny = 1e-300
+    c, d = 1.0, 1 / max(1 - (a + b) * x / (a + 1), tiny)
+    value = d
+    for m in range(1, 1000):
+        for step in (m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)), -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))):
+            d = 1 / _away(1 + step * d, tiny)
+            c = _away(1 + step / c, tiny)
+            value *= d * c
+        if abs(d * c - 1) < 1e-15:
+            break
+    return front * value
+
+
+def _away(x: float, tiny: float) -> float:
+    return x if abs(x) > tiny else tiny
+
+
+def wilson_lower(successes: int, n: int, confidence: float = 0.95) -> float:
+    """Lower end of the two-sided Wilson score interval of a proportion; 0 when n = 0."""
+    if n == 0:
+        return 0.0
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    p = successes / n
+    centre = p + z * z / (2 * n)
+    spread = z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return max(0.0, (centre - spread) / (1 + z * z / n))
+
+
+def mcnemar_p(lost: int, gained: int) -> float:
+    """Exact one-sided McNemar: P(X ≥ lost), X ~ Binomial(lost + gained, ½). 1 when nothing changed."""
+    n = lost + gained
+    return sum(math.comb(n, k) for k in range(lost, n + 1)) / 2**n if n else 1.0
+
+
+def holm_level(adjusted: Sequence[float], mine: int, level: float = CONFIRM_LEVEL) -> float:
+    """The level at which hypothesis `mine` is held in Holm's procedure, or 0 when a smaller p-value was not rejected."""
+    order = sorted(range(len(adjusted)), key=lambda i: (adjusted[i], i != mine))
+    for place, i in enumerate(order):
+        bound = level / (len(adjusted) - place)
+        if i == mine:
+            return bound
+        if adjusted[i] > bound:
+            return 0.0
+    raise IndexError(mine)
+
+
+def quantile(values: Iterable[float], q: float) -> float:
+    """Linear-interpolation quantile (Hyndman & Fan type 7); 0 for no values."""
+    ordered = sorted(values)
+    if not ordered:
+        return 0.0
+    at = q * (len(ordered) - 1)
+    low = math.floor(at)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (at - low) * (ordered[high] - ordered[low])
+
+
+# ---- series
+
+
+@dataclass
+class SeriesStart:
+    """What is known of one skill × split at the stage's start. `noise`: q99 of |ΔNLL| over rows of the A/A rescoring, nats."""
+
+    skill: str
+    split: str
+    rows: int
+    correct: Sequence[bool]
+    noise: float
+
+    @property
+    def id(self) -> str:
+        return f"{self.skill}.{self.split}"
+
+
+@dataclass
+class _Series:
+    start: SeriesStart
+    reason: str | None
+    state: str = "calm"
+    raised: bool = False
+    tests: int = 0
+    adjusted: float = 1.0
+    calm_looks: int = 0
+    last: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Look:
+    """One look at one series. `events`: (event type, body) to journal. `needs_check`: run the check, then call `Watch.test`."""
+
+    events: list[tuple[str, dict[str, Any]]]
+    needs_check: bool
+
+
+class Watch:
+    """All series of one run. looks: planned probe points after step 0."""
+
+    def __init__(self, *, alpha: float, tolerance: float, looks: int, series: Sequence[SeriesStart]):
+        self.tolerance = tolerance
+        self._series = {s.id: _Series(s, _why_not(s, tolerance)) for s in series}
+        self.measurable = [i for i, s in self._series.items() if s.reason is None]
+        self.level = alpha / max(1, len(self.measurable) * looks)
+
+    def not_measurable(self) -> list[tuple[str, dict[str, Any]]]:
+        """The flags to raise at step 0 for series that cannot be watched; none that were raised before."""
+        out = []
+        for s in self._series.values():
+            if s.reason is not None and not s.raised:
+                out.append(self._event(s, 0, "not-measurable", math.nan, math.nan))
+        return out
+
+    def look(self, step: int, series: str, deltas: Sequence[float]) -> Look:
+        """Looks at the ΔNLL of every scored row. A series that is not measurable gives nothing."""
+        s = self._series[series]
+        usable = [min(d, CLIP) for d in deltas if not math.isnan(d)]
+        if s.reason is not None or len(usable) < MIN_ROWS:
+            return Look([], False)
+        mean, lower, upper = bounds(usable, self.level)
+        s.last = {"value": mean, "lower": lower, "n": len(usable)}
+        if lower > self._threshold(s):
+            s.calm_looks = 0
+            if s.state in ("calm", "recovered"):
+                return Look([self._event(s, step, "drifting", mean, lower)], True)
+            return Look([], s.state == "drifting")
+        if s.state in ("drifting", "confirmed"):
+            s.calm_looks = s.calm_looks + 1 if upper < self._threshold(s) else 0
+            if s.calm_looks >= 2:
+                return Look([self._event(s, step, "recovered", mean, lower)], False)
+        return Look([], False)
+
+    def test(self, step: int, series: str, before: Sequence[bool], now: Sequence[bool]) -> tuple[str, dict[str, Any]]:
+        """The paired exact test after a `needs_check` look; the event says confirmed, or drifting still."""
+        s = self._series[series]
+        lost = sum(b and not n for b, n in zip(before, now, strict=True))
+        gained = sum(n and not b for b, n in zip(before, now, strict=True))
+        s.tests += 1
+        p = mcnemar_p(lost, gained)
+        s.adjusted = min(s.adjusted, p * 2**s.tests)
+        watched = [self._series[i] for i in self.measurable]
+        level = holm_level([w.adjusted for w in watched], watched.index(s))
+        test = {
+            "lost": lost, "gained": gained, "n": len(now), "p": p, "level": level / 2**s.tests,
+            "accuracy_start": sum(before) / len(before), "accuracy_now": sum(now) / len(now),
+        }  # fmt: skip
+        state = "confirmed" if s.adjusted <= level else "drifting"
+        return self._event(s, step, state, s.last["value"], s.last["lower"], test)
+
+    def restore(self, events: Iterable[dict[str, Any]]) -> None:
+        """Takes over the state that an earlier attempt journalled, so that levels spent stay spent."""
+        for body in events:
+            s = self._series.get(str(body.get("id")))
+            if s is None or body.get("type") not in ("flag.raised", "flag.changed"):
+                continue
+            s.raised = True
+            s.state = body["state"] if body["state"] != "not-measurable" else s.state
+            test = body.get("test")
+            if isinstance(test, dict):
+                s.tests += 1
+                s.adjusted = min(s.adjusted, float(test["p"]) * 2**s.tests)
+
+    def _threshold(self, s: _Series) -> float:
+        return s.start.noise + self.tolerance
+
+    def _event(self, s: _Series, step: int, state: str, value: float, lower: float, test: dict | None = None) -> tuple[str, dict[str, Any]]:
+        kind = "flag.changed" if s.raised else "flag.raised"
+        s.raised = True
+        if state != "not-measurable":
+            s.state = state
+            s.calm_looks = 0
+        body: dict[str, Any] = {
+            "id": s.start.id, "skill": s.start.skill, "split": s.start.split, "step": step, "state": state, "value": value, "lower": lower,
+            "threshold": self._threshold(s), "noise": s.start.noise, "level": self.level, "n": s.last.get("n", s.start.rows),
+        }  # fmt: skip
+        if s.reason is not None:
+            body["reason"] = s.reason
+        if test is not None:
+            body["test"] = test
+        return kind, body
+
+
+def bounds(values: Sequence[float], level: float, upper_level: float = 0.1) -> tuple[float, float, float]:
+    """Mean, one-sided lower bound at `level`, one-sided upper bound at `upper_level` (Student's t over rows)."""
+    n, mean = len(values), fmean(values)
+    error = stdev(values) / math.sqrt(n)
+    if error == 0:
+        return mean, mean, mean
+    return mean, mean - t_quantile(1 - level, n - 1) * error, mean + t_quantile(1 - upper_level, n - 1) * error
+
+
+def _why_not(s: SeriesStart, tolerance: float) -> str | None:
+    if s.rows < MIN_ROWS:
+        return f"Only {s.rows} probe rows could be scored; at least {MIN_ROWS} are needed. Add probes."
+    n, right = len(s.correct), sum(map(bool, s.correct))
+    if wilson_lower(right, n) < MIN_ACCURACY:
+        return f"The skill was not there at the stage's start ({right} of {n} right), so there is nothing to forget."
+    if s.noise > tolerance:
+        return f"Scoring noise of {s.noise:.3g} nats exceeds the tolerance of {tolerance:g}. Score in float32 or raise the tolerance."
+    return None

@@ -1,0 +1,109 @@
+"""Greedy generation for the checks: many short prompts at once, with a KV cache, on any causal LM.
+
+`model.generate` costs several milliseconds of Python per step; for checks the loop below is enough: left padding, prompts
+sorted by length, the largest logit at every step, finished rows taken out of the batch when enough of it is done.
+Equal to `model.generate(do_sample=False)` (a test compares them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from transformers.cache_utils import DynamicCache
+
+from seesaw_runner.causal_lm import CausalLM
+
+
+@dataclass
+class Generated:
+    """`ids`: the new ids without the end token. `finish`: `stop` (an end token came) or `length` (cut)."""
+
+    ids: list[int]
+    finish: str
+
+
+def end_ids(model: torch.nn.Module, tokenizer) -> set[int]:
+    """Ids that end an answer: the tokenizer's and the generation config's."""
+    found = {tokenizer.eos_token_id}
+    configured = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+    found |= set(configured) if isinstance(configured, (list, tuple)) else {configured}
+    return {int(i) for i in found if i is not None}
+
+
+@torch.no_grad()
+def generate(
+    model: torch.nn.Module | CausalLM,
+    prompts: Sequence[Sequence[int]],
+    *,
+    max_new_tokens: int | Sequence[int],
+    ends: set[int],
+    batch_size: int = 256,
+) -> list[Generated]:
+    """Greedy continuations of id lists, in their order. `max_new_tokens` may differ per prompt. Empty prompts are refused.
+
+    Raises ValueError for an empty prompt: there is no position to predict from.
+    """
+    lm = model if isinstance(model, CausalLM) else CausalLM(model)
+    if any(len(p) == 0 for p in prompts):
+        raise ValueError("A prompt has no token, so there is nothing to continue. Give the row a prompt or the template a start token.")
+    limits = [max_new_tokens] * len(prompts) if isinstance(max_new_tokens, int) else list(max_new_tokens)
+    out: list[Generated] = [Generated([], "length") for _ in prompts]
+    order = sorted((i for i in range(len(prompts)) if limits[i] > 0), key=lambda i: len(prompts[i]))
+    with lm.evaluating():
+        for first in range(0, len(order), batch_size):
+            picked = order[first : first + batch_size]
+            _run(lm, [list(prompts[i]) for i in picked], [limits[i] for i in picked], ends, [out[i] for i in picked])
+    return out
+
+
+def _run(lm: CausalLM, prompts: list[list[int]], limits: list[int], ends: set[int], out: list[Generated]) -> None:
+    device = lm.device
+    width = max(map(len, prompts))
+    ids = torch.full((len(prompts), width), lm.pad_id, dtype=torch.long)
+    mask = torch.zeros((len(prompts), width), dtype=torch.long)
+    for k, prompt in enumerate(prompts):
+        ids[k, width - len(prompt) :] = torch.tensor(prompt)
+        mask[k, width - len(prompt) :] = 1
+    ids, mask = ids.to(device), mask.to(device)
+    padded = bool((mask == 0).any())
+    position = (mask.cumsum(1) - 1).clamp_min(0)
+    cache = DynamicCache(config=lm.model.config)
+    live = list(range(len(prompts)))  # rows of the batch → rows of `out`
+    while live:
+        logits = _last_logits(lm, ids, mask if padded else None, position, cache)
+        chosen = logits.argmax(-1)
+        picked = chosen.tolist()
+        keep = []
+        for k, i in enumerate(live):
+            if i < 0:
+                continue
+            if picked[k] in ends:
+                out[i].finish = "stop"
+                live[k] = -1
+                continue
+            out[i].ids.append(picked[k])
+            if len(out[i].ids) >= limits[i]:
+                live[k] = -1
+                continue
+            keep.append(k)
+        if not keep:
+            return
+        if len(keep) <= 0.75 * len(live):  # compacting copies the cache, so not for every single row
+            index = torch.tensor(keep, device=device)
+            cache.batch_select_indices(index)
+            live, chosen, mask, position = [live[k] for k in keep], chosen[index], mask[index], position[index]
+            padded = padded and bool((mask == 0).any())
+        ids = chosen[:, None]
+        mask = torch.cat([mask, mask.new_ones((len(live), 1))], dim=1)
+        position = position[:, -1:] + 1
+
+
+def _last_logits(lm: CausalLM, ids, mask, position, cache) -> torch.Tensor:
+    """Logits behind the last id of every row, [rows, vocabulary]."""
+    if lm.split:
+        states = lm.backbone(input_ids=ids, attention_mask=mask, position_ids=position, past_key_values=cache, use_cache=True)
+        return lm.head(states.last_hidden_state[:, -1])
+    out = lm.model(input_ids=ids, attention_mask=mask, position_ids=position, past_key_values=cache, use_cache=True)
+    return out.logits[:, -1].float()

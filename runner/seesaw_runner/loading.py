@@ -1,0 +1,70 @@
+"""Models and tokenizers from local folders: safetensors only, no remote code, adapters merged in chain order."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+
+from seesaw_runner.run_folder import StageError
+from seesaw_runner.saving import CheckpointError, weights_hash
+
+
+def load_tokenizer(folder: str):
+    """The tokenizer of a checkpoint, with a pad token. StageError `bad-checkpoint` when it has none."""
+    try:
+        if (Path(folder) / "config.json").is_file():
+            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        else:
+            tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
+    except Exception as error:
+        raise StageError("bad-checkpoint", f"The tokenizer in {folder} cannot be loaded: {_first_line(error)}", folder) from error
+    if tokenizer.pad_token is None:
+        if tokenizer.eos_token is None:
+            raise StageError("bad-checkpoint", f"The tokenizer in {folder} has neither a pad nor an end token. Set eos_token in tokenizer_config.json.", folder)
+        tokenizer.pad_token = tokenizer.eos_token  # masks follow positions, not ids, so the end token is still trained
+    return tokenizer
+
+
+def load_model(folder: str, dtype: torch.dtype, device: torch.device, attention: str | None = None) -> torch.nn.Module:
+    """A checkpoint as one plain model on `device`. An adapter checkpoint is merged into what it was trained on, recursively.
+
+    StageError `bad-checkpoint` for pickled weights, missing shards or tensors that do not fit.
+    """
+    about = Path(folder) / "adapter_config.json"
+    if about.is_file():
+        config = json.loads(about.read_text(encoding="utf-8"))
+        under = str(config.get("base_model_name_or_path") or "")
+        if not Path(under).is_dir():
+            raise StageError("bad-checkpoint", f"The adapter in {folder} was trained on {under or 'an unnamed model'}, which is not a folder on this machine.", folder)
+        base = load_model(under, dtype, device, attention)
+        try:
+            from peft import PeftModel
+
+            return PeftModel.from_pretrained(base, folder).merge_and_unload()
+        except Exception as error:
+            raise StageError("bad-checkpoint", f"The adapter in {folder} cannot be applied: {_first_line(error)}", folder) from error
+    try:
+        weights_hash(folder)
+    except CheckpointError as error:
+        raise StageError("bad-checkpoint", str(error), folder) from error
+    options: dict[str, Any] = {"attn_implementation": attention} if attention else {}
+    try:
+        model, info = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, use_safetensors=True, trust_remote_code=False, local_files_only=True, output_loading_info=True, **options
+        )
+    except Exception as error:
+        raise StageError("bad-checkpoint", f"The model in {folder} cannot be loaded: {_first_line(error)} Copy the checkpoint again, or choose an earlier one.", folder) from error
+    missing = sorted(info.get("missing_keys") or [])
+    if missing:
+        raise StageError("bad-checkpoint", f"The model in {folder} lacks {len(missing)} tensors, the first is {missing[0]}. Copy the checkpoint again, or choose an earlier one.", folder)
+    return model.to(device)
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip().splitlines()
+    line = text[0] if text else type(error).__name__
+    return line if line.endswith(".") else line + "."

@@ -1,0 +1,74 @@
+"""When to probe: the trainer callback around `Prober`, and the spacing of probe points."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from transformers import TrainerCallback
+
+from seesaw_runner.prober import Prober
+
+
+def probe_steps(every: int | list[int] | str, total: int) -> list[int]:
+    """Steps after 0 at which all probes are scored, ascending; the last step always.
+
+    every: each n-th step; or these steps; or "log": 1, 2, 3, 6, 12, 24, … (dense where a stage changes fastest).
+    """
+    if every == "log":
+        steps, k = [1, 2], 3
+        while k < total:
+            steps.append(k)
+            k *= 2
+    elif isinstance(every, int):
+        steps = list(range(every, total, every)) if every > 0 else []
+    else:
+        steps = [int(s) for s in every]
+    return sorted({s for s in steps if 0 < s < total} | {total})
+
+
+def eval_steps(every: int | list[int] | str | None, total: int) -> list[int]:
+    """Steps after 0 at which every check runs, read like `every`; None: only the last step."""
+    return [total] if every is None else probe_steps(every, total)
+
+
+class ProbeCallback(TrainerCallback):
+    """Probes at its steps: after the checkpoint was saved where both fall on one step, so that a probe never costs weights.
+
+    `clock` is when the stage's own work began (perf_counter); `probe.cost` is journalled at every probe point. `short`:
+    points where no check is due score only the short selection of rows.
+    """
+
+    def __init__(self, prober: Prober, journal, *, total: int, clock: float, short: bool, stopping):
+        options = prober.options
+        self.prober, self.journal, self.total, self.clock, self.short, self.stopping = prober, journal, total, clock, short, stopping
+        self.steps = set(probe_steps(options["every"], total))
+        self.eval_steps = set(eval_steps(options.get("eval_every"), total))
+        self.saved: tuple[int, str] | None = None
+        self._done = -1
+
+    def on_step_end(self, args, state, control, model=None, **_: Any) -> None:
+        if not control.should_save:
+            self._maybe(model, state.global_step, None)
+
+    def on_save(self, args, state, control, model=None, **_: Any) -> None:
+        known = self.saved[1] if self.saved and self.saved[0] == state.global_step else None
+        self._maybe(model, state.global_step, known)
+
+    def _maybe(self, model, step: int, weights_hash: str | None) -> None:
+        if step == self._done or self.stopping() or (step not in self.steps and step not in self.eval_steps):
+            return
+        self._done = step
+        self.probe(model, step, weights_hash)
+
+    def probe(self, model, step: int, weights_hash: str | None) -> None:
+        """Probes now, whatever the plan says, and reports the cost so far."""
+        self.journal.append("stage.progress", phase="probe", step=step, total=self.total)
+        due = step in self.eval_steps
+        self.prober.probe(model, step, evaluate=due, full=due or not self.short, weights_hash=weights_hash)
+        self.cost()
+
+    def cost(self) -> None:
+        stage = time.perf_counter() - self.clock
+        share = self.prober.seconds / stage if stage > 0 else 0.0
+        self.journal.append("probe.cost", probe_s=round(self.prober.seconds, 3), stage_s=round(stage, 3), share=round(share, 4))

@@ -1,0 +1,353 @@
+"""Supervised fine-tuning of one stage with TRL's SFTTrainer: full or LoRA, with replay, probes, flags and resume.
+
+    python -m seesaw_runner.recipes.sft --run RUN_DIR            (or torchrun --nproc_per_node N -m …)
+
+Reads RUN_DIR/run.json and nothing else. Everything it has to say goes to the journal; its own end to outcome.json. To write
+another recipe, copy this file: it reads from top to bottom, and `main` is the list of what happens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from seesaw_runner import environment
+
+environment.apply(processes=int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+from seesaw_runner.run_folder import (  # noqa: E402
+    StageError,
+    attempt_folder,
+    attempt_number,
+    describe,
+    load_spec,
+    report,
+    write_outcome,
+)
+
+#: Arguments that preflight lets pass but this recipe cannot follow, and why.
+REFUSED_ARGUMENTS = {
+    "packing": "rows are drawn one by one, so that the ledger of draws is exact",
+    "padding_free": "rows are padded by length, so that the ledger of draws is exact",
+    "deepspeed": "only one process per GPU with whole weights is supported",
+    "fsdp": "only one process per GPU with whole weights is supported",
+}
+#: Accepted, and done by the batch plan instead.
+PLANNED_ARGUMENTS = ("train_sampling_strategy", "group_by_length", "assistant_only_loss", "logging_steps", "max_steps", "num_train_epochs")
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", required=True, type=Path, help="the run folder, with run.json in it")
+    run = parser.parse_args(argv).run.resolve()
+    attempt = attempt_folder(run)
+    rank = int(os.environ.get("RANK", "0"))
+    from seesaw_runner.journal import Journal, NullJournal
+
+    journal = None
+    try:
+        spec = load_spec(run)
+        journal = Journal(run / "journal.jsonl", attempt_number(attempt)) if rank == 0 else NullJournal()
+        preflight(spec, run, journal)
+        return train(spec, run, attempt, journal)
+    except BaseException as error:
+        if isinstance(error, SystemExit):
+            raise
+        code, message, where = describe(error)
+        if "torch" in sys.modules:
+            from seesaw_runner.device import is_out_of_memory
+
+            if is_out_of_memory(error):
+                code, message = "out-of-memory", _memory_advice(error)
+        report(error)
+        write_outcome(attempt, code, message, where)
+        return 1
+    finally:
+        if journal is not None:
+            journal.close()
+
+
+# ---- before torch
+
+
+def preflight(spec: dict, run: Path, journal) -> None:
+    """Everything that can be checked without loading anything. Findings become `warning` events; an error ends the run."""
+    journal.append("stage.progress", phase="preflight", step=0, total=0)
+    from seesaw_runner.findings import errors_of, failure_code
+    from seesaw_runner.preflight import preflight as check
+
+    findings = check(spec, run)
+    for finding in findings:
+        journal.append("warning", **finding.to_event())
+    for name, advice in REFUSED_ARGUMENTS.items():
+        if spec["args"].get(name):
+            raise StageError("bad-argument", f"`args.{name}` cannot be used: {advice}. Remove it from the stage.", f"args.{name}")
+    errors = errors_of(findings)
+    if errors:
+        more = f" ({len(errors) - 1} more in the journal)" if len(errors) > 1 else ""
+        raise StageError(failure_code(findings) or "preflight", f"{errors[0].message}. {errors[0].fix}{more}", errors[0].where or None)
+
+
+# ---- the stage
+
+
+def train(spec: dict, run: Path, attempt: Path, journal) -> int:
+    """Load, score the start, train with probes, save. Returns the exit code."""
+    journal.append("stage.progress", phase="load", step=0, total=0, message="loading libraries")
+    import torch
+    from datasets import Dataset
+    from transformers import PrinterCallback, set_seed
+    from transformers.utils import logging as library_logging
+    from trl import SFTConfig, SFTTrainer
+
+    from seesaw_runner import saving
+    from seesaw_runner.callbacks import LedgerCallback, ProgressCallback, SaveCallback, StopWatch
+    from seesaw_runner.device import choose
+    from seesaw_runner.encode import Encoder
+    from seesaw_runner.journal import read_events
+    from seesaw_runner.loading import load_model, load_tokenizer
+    from seesaw_runner.plan import make_plan, total_steps
+    from seesaw_runner.probe_callback import ProbeCallback, eval_steps, probe_steps
+    from seesaw_runner.prober import Prober
+    from seesaw_runner.selection import probes_are_dear
+    from seesaw_runner.stage_trainer import StageTrainer
+
+    class Trainer(StageTrainer, SFTTrainer):
+        pass
+
+    rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    arguments, seed = dict(spec["args"]), int(spec["seed"])
+    library_logging.disable_progress_bar()
+    watch = StopWatch(journal)
+    watch.install()
+    device = choose(force_cpu=bool(arguments.get("use_cpu")))
+    set_seed(seed)
+
+    # Model: the start checkpoint in full precision, or under an adapter in the device's own.
+    start = spec["start"]["checkpoint"]
+    journal.append("stage.progress", phase="load", step=0, total=0, message="loading the model")
+    tokenizer = load_tokenizer(start)
+    model = load_model(start, device.dtype, device.torch)
+    start_hash = saving.weights_hash(start)
+    base_hash = start_hash if spec["base"] == start else saving.weights_hash(spec["base"])
+
+    # Data: own rows and replayed rows, encoded by the same code that encodes the probes.
+    encoder = Encoder(tokenizer, arguments.get("max_length", 1024))
+    own = read_training_rows(spec["data"], encoder, journal, scored=arguments.get("assistant_only_loss", True))
+    buffer, old = replay_rows(spec, run, encoder, journal, attempt)
+    rows = own + [row for _, row in old]
+    batch, accumulation = int(arguments.get("per_device_train_batch_size", 8)), int(arguments.get("gradient_accumulation_steps", 1))
+    steps = total_steps(len(own), batch * accumulation * world, int(arguments.get("max_steps", -1)), float(arguments.get("num_train_epochs", 3)))
+    plan = make_plan(
+        lengths=[len(r.ids) for r in rows], own=len(own), steps=steps, batch=batch, accumulation=accumulation, world=world,
+        ratio=float(spec["replay"]["ratio"]) if buffer else 0.0, seed=seed,
+    )  # fmt: skip
+    every_token = not arguments.get("assistant_only_loss", True)
+    dataset = Dataset.from_dict({"input_ids": [r.ids for r in rows], "labels": [labels(r, every_token) for r in rows]})
+
+    # Start: score M(k−1) on every probe before anything moves. Its clock is what the probes' share is measured against.
+    clock = time.perf_counter()
+    points = {*probe_steps(spec["probe"]["every"], steps), *eval_steps(spec["probe"].get("eval_every"), steps)}
+    lengths = [len(r.ids) for r in rows]
+    tokens = [sum(lengths[i] for i in plan.rows_of(s)) for s in range(1, steps + 1)]
+    resume = saving.newest_resumable(run / "checkpoints") if attempt_number(attempt) > 1 else None
+    finished = [c for c in saving.complete_checkpoints(run / "checkpoints") if c[0] == steps]
+    journal.append(
+        "run.started", stage=spec["stage"], recipe=spec["recipe"], device=device.name, dtype="bfloat16 (autocast)" if device.autocast_bf16 else device.dtype_name,
+        parameters=sum(p.numel() for p in model.parameters()), trainable=trainable_parameters(model, spec["adapter"]), total_steps=steps,
+        start_label=spec["start"]["label"], rows=len(own), replay_rows=len(old), resumed_from=resume[0] if resume else None,
+        packages=versions(), processes=world,
+    )  # fmt: skip
+    prober = probing = None
+    if rank == 0 and spec["skills"]:
+        journal.append("stage.progress", phase="probe", step=0, total=steps, message="scoring the start checkpoint")
+        prober = Prober(spec, run, journal, tokenizer, device)
+        prober.start(
+            model, weights_hash=start_hash, base_hash=base_hash, load_base=lambda: load_model(spec["base"], device.dtype, device.torch),
+            looks=len(points), events=read_events(run / "journal.jsonl") if attempt_number(attempt) > 1 else (),
+        )  # fmt: skip
+        short = probes_are_dear(points=len(points) + 1, probe_tokens=prober.tokens, train_tokens=sum(tokens))
+        probing = ProbeCallback(prober, journal, total=steps, clock=clock, short=short, stopping=lambda: watch.reason is not None)
+    if finished and attempt_number(attempt) > 1:
+        # The weights were complete when the last attempt ended: what may be missing is their probe point.
+        if probing:
+            path = finished[-1][1]
+            probing.probe(load_model(str(path), device.dtype, device.torch), steps, saving.weights_hash(path))
+        return 0
+
+    # Train.
+    config = SFTConfig(**trainer_arguments(arguments, run, steps, seed, device))
+    trainer = Trainer(
+        model=model, args=config, train_dataset=dataset, processing_class=tokenizer, peft_config=lora_config(spec["adapter"]) if spec["adapter"] else None
+    )
+
+    def saved(step: int, path: Path, kind: str, final: bool, digest: str, size: int) -> None:
+        if probing:
+            probing.saved = (step, digest)
+        journal.append(
+            "checkpoint.saved", step=step, path=path.relative_to(run).as_posix(), kind=kind, final=final, weights_hash=digest, bytes=size
+        )
+
+    trainer.prepare_stage(
+        plan=plan, folder=run / "checkpoints", about={"stage": spec["stage"], "run": spec["id"], "index": spec["index"]}, saved=saved, tokenizer=tokenizer
+    )
+    watch.trainer = trainer
+    trainer.remove_callback(PrinterCallback)  # it prints every log line; the journal has them
+    trainer.add_callback(watch)
+    trainer.add_callback(SaveCallback(spec.get("save_every"), watch))
+    if buffer and rank == 0:
+        from seesaw_runner.ledger import Ledger
+
+        ledger = Ledger(run / "ledger.jsonl", attempt_number(attempt), resume[0] if resume else None)
+        trainer.add_callback(LedgerCallback(ledger, journal, plan, [h for h, _ in old], spec["replay"]["buffer"], resume[0] if resume else None))
+    if rank == 0:
+        trainer.add_callback(ProgressCallback(journal, tokens, int(arguments.get("logging_steps", 1)), lambda: prober.seconds if prober else 0.0))
+    if probing:
+        trainer.add_callback(probing)
+    if trainer.args.world_size > 1:
+        torch.distributed.barrier()  # rank 0 has been probing
+    trainer.train(resume_from_checkpoint=str(resume[1]) if resume else None)
+    if watch.reason == "cancelled":
+        write_outcome(attempt, "cancelled", f"Stopped at step {trainer.state.global_step} of {steps}; a checkpoint was saved. Run the stage again to go on from there.")
+        return 143
+    if watch.reason == "nan-loss":
+        step, name, value = watch.bad
+        write_outcome(attempt, "nan-loss", f"{name} was {value} at step {step}. Lower the learning rate or look for broken rows; earlier checkpoints are intact.", f"step {step}")
+        return 1
+    if probing:
+        probing.cost()
+    return 0
+
+
+# ---- parts
+
+
+def read_training_rows(path: str, encoder, journal, *, scored: bool) -> list:
+    """Encoded rows; the ones that cannot be used are counted, and the first of each reason is told. StageError when none is left."""
+    from seesaw_runner.rows import read_rows
+
+    rows, bad = [], {}
+    for source in read_rows(path):
+        row = encoder.encode(source.value, last_only=False) if source.error is None else None
+        reason = str(source.error) if row is None else row.reason
+        if reason is None:
+            rows.append(row)
+        else:
+            bad.setdefault(reason if row is not None else "The row is no valid JSON object.", []).append((source.line, reason))
+    for reason, places in list(bad.items())[:10]:
+        journal.append(
+            "warning", code="row-skipped", severity="warning", where=f"{path}:{places[0][0]}",
+            message=f"{len(places)} training rows are left out. Line {places[0][0]}: {places[0][1]}", fix="Correct or remove these rows.",
+        )  # fmt: skip
+    if not rows:
+        first = next(iter(bad.values()), [(1, "the file has no rows")])[0]
+        code = "template" if "chat template" in first[1] else "bad-data"
+        raise StageError(code, f"No row of {path} can be trained on. Line {first[0]}: {first[1]}", f"{path}:{first[0]}")
+    return rows
+
+
+def replay_rows(spec: dict, run: Path, encoder, journal, attempt: Path) -> tuple[Any, list]:
+    """The frozen buffer of this run and its encoded rows as (hash, row). Built once; later attempts read buffer.json."""
+    if not spec.get("replay"):
+        return None, []
+    from seesaw_runner.replay import Buffer, ReplayError, build_buffer
+
+    path, root = run / "buffer.json", spec["pipeline"]["root"]
+    try:
+        if path.exists() and attempt_number(attempt) > 1:
+            buffer = Buffer.load(path)
+        else:
+            buffer = build_buffer(spec["replay"], skills=spec["skills"], seed=int(spec["seed"]), root=root, trusted=bool(spec["trusted"]))
+            if int(os.environ.get("RANK", "0")) == 0:
+                buffer.save(path)
+        values = buffer.values(root)
+    except ReplayError as error:
+        raise StageError("bad-data", f"{error}.", str(path)) from error
+    out = []
+    for row, value in zip(buffer.rows, values, strict=True):
+        encoded = encoder.encode(value, last_only=False)
+        if encoded.reason is None:
+            out.append((row.hash, encoded))
+        else:
+            journal.append("warning", code="row-skipped", severity="warning", where=f"{row.source}:{row.line}", message=f"A replay row is left out: {encoded.reason}")
+    return buffer, out
+
+
+def labels(row, every_token: bool) -> list[int]:
+    """Ids to learn, −100 elsewhere."""
+    if every_token:
+        return list(row.ids)
+    learned = set(row.scored)
+    return [token if k in learned else -100 for k, token in enumerate(row.ids)]
+
+
+def trainer_arguments(arguments: dict, run: Path, steps: int, seed: int, device) -> dict[str, Any]:
+    """The stage's `args` with Seesaw's own; what the user set wins except where the run folder depends on it."""
+    given = {k: v for k, v in arguments.items() if k not in PLANNED_ARGUMENTS}
+    mixed = any(given.get(k) is not None for k in ("bf16", "fp16"))
+    usual = {
+        "gradient_checkpointing": device.kind != "cpu",  # TRL's default; on a CPU it only costs time
+        "dataloader_pin_memory": device.kind == "cuda",
+        **({} if mixed else {"bf16": device.autocast_bf16, "fp16": False}),
+    }
+    own = {
+        "output_dir": str(run / "checkpoints"), "max_steps": steps, "seed": seed, "report_to": [], "save_strategy": "no", "eval_strategy": "no",
+        "logging_strategy": "steps", "logging_steps": 1, "logging_nan_inf_filter": False, "disable_tqdm": True, "use_cpu": device.kind == "cpu",
+        "dataset_kwargs": {"skip_prepare_dataset": True}, "assistant_only_loss": False, "push_to_hub": False, "ddp_find_unused_parameters": False,
+    }  # fmt: skip
+    return {**usual, **given, **own}
+
+
+def lora_config(adapter: dict):
+    """`adapter:` of the stage → PEFT's LoraConfig. StageError `bad-argument` names an unknown key."""
+    from peft import LoraConfig
+
+    try:
+        return LoraConfig(**{"task_type": "CAUSAL_LM", **adapter})
+    except TypeError as error:
+        raise StageError("bad-argument", f"`adapter` of the stage has something that LoraConfig does not know: {error}", "adapter") from error
+
+
+def trainable_parameters(model, adapter: dict | None) -> int:
+    """For run.started, before PEFT has changed the model: the whole model, or what LoRA adds on linear layers."""
+    if not adapter:
+        return sum(p.numel() for p in model.parameters() if p.requires_grad)
+    import copy
+
+    from peft import get_peft_model
+    from torch import device as torch_device
+
+    with torch_device("meta"):
+        ghost = copy.deepcopy(model).to("meta")
+        return sum(p.numel() for p in get_peft_model(ghost, lora_config(adapter)).parameters() if p.requires_grad)
+
+
+def versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    out = {"python": ".".join(map(str, sys.version_info[:3]))}
+    for name in ("torch", "transformers", "trl", "peft", "accelerate", "datasets"):
+        try:
+            out[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return out
+
+
+def _memory_advice(error: BaseException) -> str:
+    from seesaw_runner.device import choose, peak_memory
+
+    try:
+        peak = f" The peak was {peak_memory(choose()) / 2**30:.1f} GiB."
+    except Exception:  # the device itself may be gone
+        peak = ""
+    first = str(error).strip().splitlines()
+    return f"Out of memory: {first[0] if first else type(error).__name__}.{peak} Lower per_device_train_batch_size (and raise gradient_accumulation_steps), or max_length, or use an adapter."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""The replay buffer of a stage: rows of earlier stages, good enough and different from each other, frozen into
+buffer.json.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from seesaw_runner.canonical import row_hashes
+from seesaw_runner.checks import CheckError, make_check
+from seesaw_runner.checks.base import reference_of
+from seesaw_runner.ledger import Drawn, Ledger, ledger_totals
+from seesaw_runner.near_duplicates import NearDuplicates, row_shingles
+from seesaw_runner.row_problems import row_problems
+from seesaw_runner.row_summary import row_score
+from seesaw_runner.rows import Row, read_rows
+
+__all__ = ["Buffer", "BufferRow", "Drawn", "Ledger", "ReplayError", "build_buffer", "ledger_totals"]
+
+VERSION = 1
+
+
+class ReplayError(ValueError):
+    """The buffer cannot be built or its rows are gone; the text is a sentence."""
+
+
+@dataclass(frozen=True)
+class BufferRow:
+    """`source` is the data file, relative to the root where it lies inside; `since` the stage that brought the
+    row in.
+    """
+
+    hash: str
+    prompt_hash: str | None
+    answer_hash: str | None
+    source: str
+    line: int
+    since: str
+
+
+@dataclass
+class Buffer:
+    """A frozen buffer. `sources` counts, for each stage: rows read, kept after both filters, taken."""
+
+    buffer: str
+    seed: int
+    ratio: float
+    rows: list[BufferRow]
+    dropped: dict[str, int]
+    sources: list[dict[str, Any]] = field(default_factory=list)
+
+    def save(self, path: str | Path) -> None:
+        """Writes buffer.json whole or not at all."""
+        path = Path(path)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump({"v": VERSION, **asdict(self)}, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+
+    @staticmethod
+    def load(path: str | Path) -> Buffer:
+        """Reads buffer.json; fields of a newer minor version are ignored."""
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        if data.get("v") != VERSION:
+            raise ReplayError(
+                f"{path} has version {data.get('v')}, this Seesaw reads version {VERSION}; update Seesaw or "
+                "start a new run"
+            )
+        rows = [BufferRow(**{name: row.get(name) for name in BufferRow.__dataclass_fields__}) for row in data["rows"]]
+        return Buffer(data["buffer"], data["seed"], data["ratio"], rows, data["dropped"], data.get("sources", []))
+
+    def values(self, root: str | Path) -> list[dict]:
+        """The rows themselves, read again from their files, in the order of `rows`. ReplayError if a file has
+        changed since.
+        """
+        found: dict[str, dict] = {}
+        for source in dict.fromkeys(row.source for row in self.rows):
+            lines = {row.line for row in self.rows if row.source == source}
+            for row in read_rows(Path(root) / source):
+                if row.line in lines and row.error is None:
+                    found[row_hashes(row.value).full] = row.value
+        for row in self.rows:
+            if row.hash not in found:
+                raise ReplayError(
+                    f"line {row.line} of {row.source} is no longer the row in the buffer {self.buffer}; the file "
+                    "changed after the run was prepared, restore it or start a new run"
+                )
+        return [found[row.hash] for row in self.rows]
+
+
+def build_buffer(replay_spec: dict, *, skills: list[dict], seed: int, root: str | Path, trusted: bool) -> Buffer:
+    """Builds the buffer that `replay` of run.json describes. The same input and seed give the same buffer."""
+    kept: list[list[BufferRow]] = []
+    sources, dropped = [], {"quality": 0, "duplicate": 0}
+    seen: set[str] = set()
+    diversity = replay_spec.get("diversity")
+    near = NearDuplicates(diversity["minhash"]) if diversity else None
+    for origin in replay_spec["from"]:
+        good_enough = _quality(replay_spec.get("quality"), origin, skills, root, trusted)
+        rows, read, passed = [], 0, 0
+        for row in _usable(origin["data"]):
+            read += 1
+            if not good_enough(row.value):
+                dropped["quality"] += 1
+                continue
+            passed += 1
+            hashes = row_hashes(row.value)
+            # The same record twice is one member, whatever `diversity` says: members are known by their hash.
+            if hashes.full in seen or (near and not near.add(row_shingles(row.value))):
+                dropped["duplicate"] += 1
+                continue
+            seen.add(hashes.full)
+            rows.append(BufferRow(*hashes, _relative(origin["data"], root), row.line, origin["stage"]))
+        if read and not passed:
+            raise ReplayError(_none_passed(replay_spec["quality"], origin))
+        kept.append(rows)
+        sources.append(
+            {"stage": origin["stage"], "data": _relative(origin["data"], root), "rows": read, "kept": len(rows)}
+        )
+    quotas = share_out(replay_spec["rows"], [len(rows) for rows in kept])
+    taken: list[BufferRow] = []
+    for origin, source, rows, quota in zip(replay_spec["from"], sources, kept, quotas, strict=True):
+        source["taken"] = quota
+        chosen = random.Random(f"{seed}/{replay_spec['buffer']}/{origin['stage']}").sample(range(len(rows)), quota)
+        taken += [rows[i] for i in sorted(chosen)]
+    if not taken:
+        raise ReplayError(
+            f"the buffer {replay_spec['buffer']} is empty: its stages have no usable rows; check `from` and the "
+            "data files"
+        )
+    return Buffer(replay_spec["buffer"], seed, replay_spec["ratio"], taken, dropped, sources)
+
+
+def share_out(total: int, available: list[int]) -> list[int]:
+    """Even shares; what one source cannot fill goes to the others, the first ones first."""
+    shares = [0] * len(available)
+    while total > 0:
+        open_sources = [i for i, size in enumerate(available) if shares[i] < size]
+        if not open_sources:
+            break
+        even, rest = divmod(total, len(open_sources))
+        for place, i in enumerate(open_sources):
+            share = min(even + (place < rest), available[i] - shares[i], total)
+            shares[i] += share
+            total -= share
+    return shares
+
+
+def _usable(path: str) -> Iterator[Row]:
+    """Rows that can be trained on; the others are preflight's to report."""
+    for row in read_rows(path):
+        if row.error is None and not any(
+            problem.code in ("no-trainable-text", "unknown-format", "no-label") for problem in row_problems(row.value)
+        ):
+            yield row
+
+
+def _relative(path: str, root: str | Path) -> str:
+    absolute = os.path.abspath(os.path.join(root, path))
+    inside = os.path.relpath(absolute, root)
+    return absolute if inside.startswith("..") else inside.replace(os.sep, "/")
+
+
+def _quality(
+    quality: dict | None, origin: dict, skills: list[dict], root: str | Path, trusted: bool
+) -> Callable[[dict], bool]:
+    if not quality:
+        return lambda value: True
+    if quality.get("check"):
+        skill = next((skill for skill in skills if skill["id"] == origin.get("skill")), None)
+        if skill is None:
+            raise ReplayError(
+                f"quality: {{ check: true }} needs a skill for the stage {origin['stage']}, and no skill has "
+                f"its name; use quality: {{ reward: … }} or leave it out"
+            )
+        try:
+            check = make_check(skill["check"], trusted=trusted, root=str(root))
+        except CheckError as error:
+            raise ReplayError(f"skill {skill['id']}: {error}") from None
+        return lambda value: check.passes(reference_of(value).text, value)
+    name, least = quality.get("field"), quality["min"]
+
+    def rated(value: dict) -> bool:
+        score = row_score(value if name is None else {"score": value.get(name)})
+        return score is not None and not math.isnan(score) and score >= least
+
+    return rated
+
+
+def _none_passed(quality: dict, origin: dict) -> str:
+    if quality.get("check"):
+        return (
+            f"no row of {origin['data']} passes the check of the skill {origin.get('skill')}; correct the check or "
+            "leave `quality` out"
+        )
+    name = quality.get("field") or "reward or score"
+    return f"no row of {origin['data']} has a {name} of at least {quality['min']}; lower it or leave `quality` out"

@@ -1,0 +1,80 @@
+import type { Command } from "commander";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import { reasonText } from "../domain/reasonText.ts";
+import { isActive } from "../targets/launcher.ts";
+import { AppError } from "../util/errors.ts";
+import { chooseRun } from "./runChoice.ts";
+import type { ContextOf } from "./context.ts";
+
+interface LogsOptions {
+  follow?: boolean;
+  lines: string;
+  journal?: boolean;
+}
+
+const pollMs = 400;
+
+export function addLogs(program: Command, contextOf: ContextOf): void {
+  program
+    .command("logs")
+    .argument("[stage-or-run]", "default: the run that is active, else the newest")
+    .description("what a run printed")
+    .option("-f, --follow", "go on until the run ends")
+    .option("-n, --lines <n>", "only the last n lines (0: all)", "200")
+    .option("--journal", "the run's events instead of its output")
+    .addHelpText("after", "\nExamples:\n  seesaw logs math -f\n  seesaw logs --journal -n 0\nWith --json the lines are those of the journal (one event a line).")
+    .action(async (named: string | undefined, options: LogsOptions, command: Command) => {
+      const context = contextOf(command);
+      const { out, services } = context;
+      const lines = Number(options.lines);
+      if (!Number.isInteger(lines) || lines < 0) throw new AppError("usage", `--lines takes a whole number, not \`${options.lines}\`.`);
+      const pipeline = await context.pipeline();
+      const run = await chooseRun(services, pipeline, named);
+      const file = join(run.dir, options.journal || context.json ? "journal.jsonl" : "out.log");
+      const whole = file.endsWith(".jsonl");
+      let { offset, bytes } = await readFrom(file, 0, whole);
+      bytes = lastLines(bytes, lines);
+      process.stdout.write(bytes);
+      if (options.follow) {
+        for (let current = run, active = true; active; ) {
+          // The state first, the bytes after it: what was written before the end is never missed.
+          current = (await services.runs.list(pipeline.root)).runs.find(({ id }) => id === run.id) ?? current;
+          active = isActive(current);
+          ({ offset, bytes } = await readFrom(file, offset, whole));
+          process.stdout.write(bytes);
+          if (active) await new Promise((resolve) => setTimeout(resolve, pollMs));
+          else if (!context.json) out.note(out.paint("dim", `${current.id}: ${reasonText(current.state.reason)}`));
+        }
+      } else if (bytes.length === 0 && !context.json) {
+        out.note(`${run.id} has printed nothing${isActive(run) ? " yet" : ""}.`);
+      }
+    });
+}
+
+function lastLines(bytes: Buffer, lines: number): Buffer {
+  if (lines === 0) return bytes;
+  let at = bytes.at(-1) === 10 ? bytes.length - 1 : bytes.length;
+  for (let left = lines; left > 0 && at >= 0; left--) at = at === 0 ? -1 : bytes.lastIndexOf(10, at - 1);
+  return bytes.subarray(at + 1);
+}
+
+/** The bytes from `offset`, as they are: the terminal decodes them. `whole`: only whole lines. */
+async function readFrom(file: string, offset: number, whole: boolean): Promise<{ offset: number; bytes: Buffer }> {
+  let handle;
+  try {
+    handle = await open(file, "r");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return { offset, bytes: Buffer.alloc(0) };
+    throw error;
+  }
+  try {
+    const { size } = await handle.stat();
+    const buffer = Buffer.alloc(Math.max(0, size - offset));
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, offset);
+    const bytes = buffer.subarray(0, whole ? buffer.lastIndexOf(10, bytesRead - 1) + 1 : bytesRead);
+    return { offset: offset + bytes.length, bytes };
+  } finally {
+    await handle.close();
+  }
+}

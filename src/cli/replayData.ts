@@ -1,0 +1,49 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { validDraws } from "../domain/membership.ts";
+import type { ReplaySummary } from "../domain/report/reportModel.ts";
+import { LedgerReader, type LedgerReading } from "../storage/ledgers.ts";
+import type { RunRecord } from "../storage/runStore.ts";
+import type { ChainData } from "./chainData.ts";
+
+/** The replay records of the runs that stand for the chain's stages now. */
+export async function replayRecords({ chain }: ChainData): Promise<LedgerReading> {
+  const runs = chain.checkpoints.flatMap(({ run, stage }) => (run === null || stage === null ? [] : [{ dir: run.dir, run: run.id, stage }]));
+  const running = Object.values(chain.newest).filter((run) => !runs.some((one) => one.run === run.id));
+  return new LedgerReader().read([...runs, ...running.map(({ dir, id, stage }) => ({ dir, run: id, stage }))]);
+}
+
+/** What each stage replayed: its frozen buffer and its ledger of draws. */
+export async function replaySummaries(data: ChainData): Promise<{ summaries: ReplaySummary[]; problems: string[] }> {
+  const { records, problems } = await replayRecords(data);
+  const summaries: ReplaySummary[] = [];
+  for (const { run: id, stage, buffer, rows, ledger } of records) {
+    const run = data.runs.find((candidate) => candidate.id === id);
+    if (!run) continue;
+    const sources = new Map<string, number>();
+    for (const { since } of rows) sources.set(since, (sources.get(since) ?? 0) + 1);
+    const drawn = new Map<string, number>();
+    for (const { draws } of validDraws(ledger)) for (const [hash, count] of draws) drawn.set(hash, (drawn.get(hash) ?? 0) + count);
+    summaries.push({
+      stage,
+      run: id,
+      buffer,
+      ratio: run.spec.replay?.ratio ?? 0,
+      rows: rows.length,
+      sources: [...sources].map(([from, count]) => ({ stage: from, rows: count })),
+      dropped: await droppedRows(run),
+      draws: [...drawn.values()].reduce((sum, count) => sum + count, 0),
+      distinct: drawn.size,
+    });
+  }
+  return { summaries, problems };
+}
+
+async function droppedRows({ dir }: RunRecord): Promise<ReplaySummary["dropped"]> {
+  try {
+    const { dropped } = JSON.parse(await readFile(join(dir, "buffer.json"), "utf8")) as { dropped?: Partial<ReplaySummary["dropped"]> };
+    return { quality: dropped?.quality ?? 0, duplicate: dropped?.duplicate ?? 0 };
+  } catch {
+    return { quality: 0, duplicate: 0 };
+  }
+}

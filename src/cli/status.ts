@@ -1,0 +1,97 @@
+import type { Command } from "commander";
+import { buildChain } from "../domain/chain.ts";
+import { formatBytes, formatDuration, formatNumber } from "../domain/format.ts";
+import { reasonText } from "../domain/reasonText.ts";
+import type { RunRecord } from "../storage/runStore.ts";
+import { isActive } from "../targets/launcher.ts";
+import type { ContextOf } from "./context.ts";
+import { oneLine, table, type Output } from "./output.ts";
+
+export function addStatus(program: Command, contextOf: ContextOf): void {
+  program
+    .command("status")
+    .description("the stages of the chain and the state of their runs")
+    .option("--runs", "all runs, newest first, instead of the newest of each stage")
+    .addHelpText("after", "\nExamples:\n  seesaw status\n  seesaw status --runs --json")
+    .action(async (options: { runs?: boolean }, command: Command) => {
+      const context = contextOf(command);
+      const { out } = context;
+      const pipeline = await context.pipeline();
+      const { runs, unreadable } = await context.services.runs.list(pipeline.root);
+      const chain = buildChain(pipeline, runs);
+      if (context.json) {
+        const stages = pipeline.stages.map((stage) => {
+          const checkpoint = chain.checkpoints.find((one) => one.stage === stage.id);
+          return { stage: stage.id, label: `M${stage.index}`, from: stage.from, checkpoint: checkpoint?.status ?? "missing", reason: checkpoint?.reason ?? null, newest: chain.newest[stage.id]?.id ?? null };
+        });
+        out.json({ v: 1, pipeline: pipeline.file, root: pipeline.root, stages, runs: runs.map(runJson), unreadable });
+        return;
+      }
+      const shown = options.runs ? runs : pipeline.stages.flatMap(({ id }) => chain.newest[id] ?? []);
+      const rows = options.runs
+        ? runs.map((run) => runCells(run, run.id, out))
+        : pipeline.stages.map((stage) => {
+            const newest = runs.find((run) => run.stage === stage.id);
+            const checkpoint = chain.checkpoints.find((one) => one.stage === stage.id);
+            const name = `M${stage.index} ${stage.id}`;
+            if (!newest) return [name, out.paint("dim", "not run yet"), "", "", "", ""];
+            const cells = runCells(newest, name, out);
+            if (checkpoint?.status === "stale" && newest.state.status === "done") cells[1] = out.paint("yellow", "stale");
+            return cells;
+          });
+      if (shown.length === 0 && options.runs) out.print(`No runs yet in ${pipeline.root}: start with \`seesaw run --all\`.`);
+      else out.print(table([options.runs ? "run" : "stage", "state", "step", "loss", "took", "flags"], rows, { right: [2, 3, 4], out }));
+      for (const checkpoint of chain.checkpoints) if (checkpoint.status === "stale") out.note(out.paint("yellow", `${checkpoint.label}: ${checkpoint.reason ?? "stale"}`));
+      for (const run of shown as RunRecord[]) {
+        if (!isActive(run) && run.state.status !== "done") out.note(`${run.stage}: ${oneLine(reasonText(run.state.reason), 400)}`);
+      }
+      for (const { id, message } of unreadable) out.note(out.paint("yellow", `${id}: ${message}`));
+    });
+}
+
+const colours = { done: "green", running: "cyan", starting: "cyan", stopping: "yellow", orphan: "yellow" } as const;
+
+function runCells({ state }: RunRecord, name: string, out: Output): string[] {
+  const colour = colours[state.status as keyof typeof colours] ?? "red";
+  const end = state.endedAt ?? Date.now() / 1000;
+  const counts = new Map<string, number>();
+  for (const flag of state.flags) counts.set(flag.state, (counts.get(flag.state) ?? 0) + 1);
+  const flags = ["confirmed", "drifting", "recovered"].flatMap((kind) => (counts.has(kind) ? [`${counts.get(kind)} ${kind}`] : [])).join(", ");
+  return [
+    name,
+    out.paint(colour, state.status),
+    state.total > 0 ? `${state.step}/${state.total}` : "",
+    state.loss === null ? "" : formatNumber(state.loss, 3),
+    state.startedAt === null ? "" : formatDuration(end - state.startedAt),
+    flags,
+  ];
+}
+
+/** One run in `--json`. */
+export function runJson({ id, stage, dir, spec, state }: RunRecord): object {
+  return {
+    id,
+    stage,
+    dir,
+    status: state.status,
+    attempt: state.attempt,
+    start: spec.start,
+    fingerprint: spec.fingerprint,
+    created: spec.created,
+    started: state.startedAt,
+    ended: state.endedAt,
+    step: state.step,
+    total: state.total,
+    loss: state.loss,
+    tokens_per_s: state.tokensPerSecond,
+    eta_s: state.etaSeconds,
+    phase: state.phase,
+    device: state.device,
+    probe_share: state.probeShare,
+    reason: state.reason,
+    checkpoints: state.checkpoints.map(({ step, path, kind, final, weightsHash, bytes }) => ({ step, path, kind, final, weights_hash: weightsHash, bytes, size: formatBytes(bytes) })),
+    flags: state.flags,
+    warnings: state.warnings,
+    bad_lines: state.badLines,
+  };
+}

@@ -1,0 +1,34 @@
+import type { Command } from "commander";
+import type { RunRecord } from "../storage/runStore.ts";
+import { followRun } from "../targets/followRun.ts";
+import { isActive } from "../targets/launcher.ts";
+import { AppError } from "../util/errors.ts";
+import { chooseRun } from "./runChoice.ts";
+import type { ContextOf } from "./context.ts";
+
+export function addStop(program: Command, contextOf: ContextOf): void {
+  program
+    .command("stop")
+    .argument("[stage-or-run]", "default: the stage that runs now")
+    .description("stop a running stage; its checkpoints stay, and `seesaw run STAGE --resume` goes on from them")
+    .option("--all", "all that runs")
+    .addHelpText("after", "\nExamples:\n  seesaw stop\n  seesaw stop math")
+    .action(async (named: string | undefined, options: { all?: boolean }, command: Command) => {
+      const context = contextOf(command);
+      const { out, services } = context;
+      const pipeline = await context.pipeline();
+      const active = (await services.runs.list(pipeline.root)).runs.filter(isActive);
+      const chosen = named === undefined ? active : [await chooseRun(services, pipeline, named)];
+      const first = chosen[0];
+      if (!first) throw new AppError("not-found", "Nothing runs here.");
+      if (chosen.length > 1 && !options.all) throw new AppError("usage", `Several stages run (${chosen.map(({ stage }) => stage).join(", ")}): name one, or give --all.`);
+      const ended: RunRecord[] = [];
+      for (const run of chosen) {
+        await services.launcher.stopRun(pipeline.root, run.id, context.startOptions(undefined));
+        out.rewrite(`stopping ${run.id}`);
+        ended.push(await followRun(services.runs, pipeline.root, run.id, () => {}));
+      }
+      if (context.json) out.json({ v: 1, stopped: ended.map(({ id, stage, state }) => ({ id, stage, status: state.status, step: state.step })) });
+      else for (const { id, state } of ended) out.print(`${id}: ${state.status} at step ${state.step}`);
+    });
+}

@@ -1,0 +1,81 @@
+import * as vscode from "vscode";
+import type { Host } from "./host/createHost.ts";
+import { openLine } from "./host/createHost.ts";
+import type { LogChannel } from "./host/logChannel.ts";
+import { resumeRun, showRunLog, stopRun } from "./host/runCommands.ts";
+import { runStage } from "./host/runStage.ts";
+import { showFailure } from "./host/errorMessages.ts";
+import type { NodeTarget } from "./host/stageNodes.ts";
+import { commandIds, type CommandId } from "./ids.ts";
+import { toDisposable, type Disposable } from "./util/disposable.ts";
+
+type Handler = (host: Host, target?: NodeTarget) => unknown;
+
+interface Command {
+  enabled: Handler;
+  /** `trust`: starts or stops a program, so it needs a trusted workspace. */
+  needs: "nothing" | "trust";
+}
+
+/** Every command of the extension. Each is registered even when activation failed: then it says why. */
+const table: Record<CommandId, Command> = {
+  "seesaw.runStage": { needs: "trust", enabled: runStage },
+  "seesaw.resumeRun": { needs: "trust", enabled: resumeRun },
+  "seesaw.stopRun": { needs: "trust", enabled: stopRun },
+  "seesaw.showRunLog": { needs: "nothing", enabled: showRunLog },
+  "seesaw.showDrift": { needs: "nothing", enabled: showDrift },
+  "seesaw.openPipeline": { needs: "nothing", enabled: openPipeline },
+  "seesaw.refresh": { needs: "nothing", enabled: refresh },
+  "seesaw.showLog": { needs: "nothing", enabled: (host) => host.log.show() },
+};
+
+/** Registers the table; the only `registerCommand` call. `host` null: activation failed with `failure`. */
+export function registerCommands(host: Host | null, log: LogChannel, failure = ""): Disposable {
+  const registered = commandIds.map((id) => vscode.commands.registerCommand(id, (target?: NodeTarget) => run(id, host, log, failure, argumentOf(target))));
+  return toDisposable(() => registered.forEach((item) => item.dispose()));
+}
+
+async function run(id: CommandId, host: Host | null, log: LogChannel, failure: string, target: NodeTarget | undefined): Promise<void> {
+  if (id === "seesaw.showLog") return log.show();
+  if (host === null) return void (await disabled(`Seesaw could not start: ${failure}`, "Show Log", "seesaw.showLog"));
+  if (table[id].needs === "trust" && !vscode.workspace.isTrusted) {
+    return void (await disabled("Seesaw starts nothing in a workspace that you do not trust. Recorded runs can be viewed.", "Manage Workspace Trust", "workbench.trust.manage"));
+  }
+  try {
+    await table[id].enabled(host, target);
+  } catch (error) {
+    await showFailure(id, error, log);
+  }
+}
+
+async function disabled(message: string, label: string, command: string): Promise<void> {
+  if ((await vscode.window.showWarningMessage(message, label)) === label) await vscode.commands.executeCommand(command);
+}
+
+/** Menus pass a tree item, a click its target, the editor's title bar a URI, the palette nothing. */
+function argumentOf(argument: unknown): NodeTarget | undefined {
+  if (typeof argument !== "object" || argument === null) return undefined;
+  if (argument instanceof vscode.Uri) return { file: argument.fsPath };
+  const target = "target" in argument ? argument.target : argument;
+  return typeof target === "object" && target !== null && "file" in target ? (target as NodeTarget) : undefined;
+}
+
+async function showDrift(host: Host, target?: NodeTarget): Promise<void> {
+  if (target === undefined) return host.drift.show();
+  const { file, skill, split } = target;
+  await host.drift.show({ pipeline: file, ...(skill === undefined ? {} : { skill }), ...(split === undefined ? {} : { split }) });
+}
+
+async function openPipeline(host: Host, target?: NodeTarget): Promise<void> {
+  const views = host.model.views();
+  const view = views.find(({ uri }) => uri.fsPath === target?.file) ?? views.find(({ pipeline }) => pipeline === null) ?? views[0];
+  if (view === undefined) return;
+  const stage = view.pipeline?.stages.find(({ id }) => id === target?.stage);
+  const finding = view.diagnostics.find(({ severity }) => severity === "error");
+  await openLine(view.uri.fsPath, stage?.range.line ?? finding?.range.line ?? 1);
+}
+
+async function refresh(host: Host): Promise<void> {
+  await host.pipelines.search();
+  await host.model.refresh();
+}

@@ -1,0 +1,114 @@
+import { falseAlarmText } from "../flagText.ts";
+import { formatDuration, formatInterval, formatNumber, formatPercent, formatPlural, formatSigned } from "../format.ts";
+import { flagMark } from "../skillsTable.ts";
+import type { FlagState } from "../../protocol/journal.ts";
+import { Html, html } from "./html.ts";
+import { splitFlags } from "./unwatched.ts";
+import type { ReportModel } from "./reportModel.ts";
+
+const stateNames: Record<FlagState, string> = { drifting: "drifting", confirmed: "loss confirmed", recovered: "recovered", "not-measurable": "not measurable" };
+
+export function headerSection({ pipeline, chain, flags, skills, made, formatTime, notes }: ReportModel): Html {
+  const newest = new Map(flags.map((entry) => [`${entry.run} ${entry.id}`, entry.state]));
+  const count = (state: FlagState): number => [...newest.values()].filter((one) => one === state).length;
+  const ready = chain.checkpoints.filter(({ status }) => status !== "missing").length;
+  return html`<header>
+<h1>Seesaw report: ${pipeline.name}</h1>
+<p class="lead">What each stage of the chain did to every skill. Made ${formatTime(made)} from the run folders next to <code>${pipeline.file}</code>.</p>
+<div class="chain"><b>M0</b> <span>base</span>${pipeline.stages.map((stage) => html`<span>→ ${stage.id}${stage.replay === null ? "" : " + replay"} →</span> <b>M${stage.index}</b>${stage.from !== null && stage.from !== pipeline.stages[stage.index - 2]?.id ? html`<span>(from ${stage.from})</span>` : null}`)}</div>
+<div class="tiles">
+<div class="tile"><b>${ready} of ${chain.checkpoints.length}</b><span>checkpoints there</span></div>
+<div class="tile"><b>${formatPlural(skills.rows.length, "set")}</b><span>of probes, ${formatPlural(pipeline.skills.length, "skill")}</span></div>
+<div class="tile ${count("confirmed") > 0 ? "bad" : "good"}"><b>${count("confirmed")}</b><span>losses confirmed by the check</span></div>
+<div class="tile ${count("drifting") > 0 ? "warn" : ""}"><b>${count("drifting")}</b><span>drifting, not confirmed</span></div>
+<div class="tile"><b>${count("recovered")}</b><span>recovered</span></div>
+</div>
+${notes.length > 0 ? html`<ul class="limits">${notes.map((note) => html`<li>${note}</li>`)}</ul>` : null}
+</header>`;
+}
+
+/** Share of answers that pass, with its interval, as a heat map. */
+export function skillsSection({ skills: { columns, rows } }: ReportModel): Html {
+  let last = "";
+  return html`<section><h2>Skills × checkpoints</h2>
+<p class="lead">Share of answers that pass the skill's check, with Wilson's interval (95 % CI). Outlined: the end of the skill's own stage.</p>
+<div class="card"><table class="skills"><thead><tr><th></th><th></th>${columns.map(({ label, stage, status }) => html`<th scope="col"><b>${label}</b><br>${stage ?? "base"}${status === "ready" ? null : html` <span class="muted">${status}</span>`}</th>`)}</tr></thead>
+<tbody>${rows.map(({ skill, split, cells }) => {
+    const first = skill !== last;
+    last = skill;
+    return html`<tr class="${first ? "first" : ""}"><th scope="row"><b>${first ? skill : ""}</b></th><th scope="row">${split === "id" ? "in-domain" : "OOD"}</th>${cells.map((cell, index) => {
+      if (cell.accuracy === null || cell.interval === null) return html`<td><div class="cell" style="--cell:transparent;--mix:0%"><span class="muted" title="${columns[index]?.reason ?? "The check was not run here."}">–</span></div></td>`;
+      const [colour, mix] = heat(cell.accuracy);
+      const own = columns[index]?.stage === skill;
+      return html`<td><div class="cell${own ? " own" : ""}${cell.stale ? " stale" : ""}" style="--cell:var(--${colour});--mix:${mix}%" title="${`${cell.correct} of ${cell.n} passed`}"><b>${formatPercent(cell.accuracy, 0)}</b><small>${formatInterval(cell.interval, 0)}</small>${cell.flag === null || cell.flag === "not-measurable" ? null : html`<span class="mark ${cell.flag}" title="${stateNames[cell.flag]} in this stage">${flagMark(cell.flag)}</span>`}</div></td>`;
+    })}</tr>`;
+  })}</tbody></table></div>
+<div class="legend">${(["drifting", "confirmed", "recovered"] as const).map((state) => html`<span><span class="mark ${state}">${flagMark(state)}</span> ${stateNames[state]} in the stage that ends there</span>`)}</div>
+${rows.filter(({ tooFew }) => tooFew !== null).map(({ skill, split, tooFew }) => html`<p class="note">${skill} ${split}: ${tooFew}</p>`)}
+${columns.filter(({ status }) => status !== "ready").map(({ label, reason }) => html`<p class="note">${label}: ${reason}</p>`)}
+</section>`;
+}
+
+function heat(accuracy: number): [string, number] {
+  if (accuracy >= 0.8) return ["good", Math.round(10 + 60 * (accuracy - 0.8))];
+  if (accuracy >= 0.4) return ["warn", Math.round(8 + 30 * Math.abs(0.6 - accuracy))];
+  return ["bad", Math.round(10 + 35 * (0.4 - accuracy))];
+}
+
+export function flagsSection({ flags: all, pipeline }: ReportModel): Html {
+  const { flags, unwatched } = splitFlags(all);
+  return html`<section><h2>Early warnings, in time order</h2>
+<p class="lead">${falseAlarmText(pipeline.flags.alpha)} Every limit is the project's own rescoring noise plus ${formatNumber(pipeline.flags.tolerance)} nats.</p>
+<div class="card">${
+    flags.length === 0
+      ? html`<p class="muted">No flags were raised.</p>`
+      : html`<ol class="flags">${flags.map(({ state, stage, step, title, text }) => html`<li><span class="mark ${state}">${flagMark(state)}</span><span class="at">${stage} · step ${step}</span><div><b>${title}</b><p>${text}</p></div></li>`)}</ol>`
+  }</div>
+${unwatched.map(({ stage, names, reason }) => html`<p class="note">Not watched in <b>${stage}</b>: ${names.join(", ")}. ${reason}</p>`)}</section>`;
+}
+
+export function segmentsSection({ segments, chain }: ReportModel): Html | null {
+  const labels = chain.checkpoints.map(({ label }) => label);
+  const filled = segments.filter(({ lines }) => lines.some(({ kind }) => kind === "segment"));
+  if (filled.length === 0) return null;
+  return html`<section><h2>Which kind of token goes first</h2>
+<p class="lead">Change of a token's mean log-probability in each stage, in nats, per kind of token (in-domain probes). −0.69 means half as likely.</p>
+<div class="card"><table class="plain"><thead><tr><th>skill</th><th>tokens</th><th class="num">n</th>${labels.map((label) => html`<th class="num">${label}</th>`)}</tr></thead><tbody>
+${filled.map(({ skill, lines }) => lines.filter(({ kind }) => kind !== "tag").map(({ kind, name, tokens, cells }, index) => html`<tr><td><b>${index === 0 ? skill : ""}</b></td><td>${kind === "all" ? "all" : name}</td><td class="num muted">${tokens}</td>${labels.map((label) => {
+    const cell = cells.find((one) => one.label === label);
+    const change = cell?.deltaPerToken ?? null;
+    return html`<td class="num"${change === null ? null : html` title="perplexity ${formatNumber(cell?.perplexity, 3)}"`}><span class="${change !== null && change < -0.1 ? "mark confirmed" : change === null ? "muted" : ""}">${change === null ? "–" : formatSigned(change)}</span></td>`;
+  })}</tr>`))}
+</tbody></table></div></section>`;
+}
+
+export function replaySection({ replay }: ReportModel): Html {
+  return html`<section><h2>Replay</h2>${
+    replay.length === 0
+      ? html`<p class="lead">No stage of this chain replays rows of earlier stages.</p>`
+      : html`<div class="card"><table class="plain"><thead><tr><th>stage</th><th>buffer</th><th class="num">rows</th><th>from</th><th class="num">share</th><th class="num">draws</th><th class="num">distinct rows drawn</th><th>left out</th></tr></thead><tbody>${replay.map((one) => html`<tr><td>${one.stage}</td><td>${one.buffer}</td><td class="num">${one.rows}</td><td>${one.sources.map(({ stage, rows }) => `${stage} ${rows}`).join(", ")}</td><td class="num">${formatPercent(one.ratio, 0)}</td><td class="num">${one.draws}</td><td class="num">${one.distinct}</td><td>${one.dropped.quality} below the quality, ${one.dropped.duplicate} near-duplicates</td></tr>`)}</tbody></table></div>`
+  }</section>`;
+}
+
+export function environmentSection({ runs, formatTime }: ReportModel): Html {
+  return html`<section><h2>Runs and their environment</h2>
+<p class="lead">Two stages with the same fingerprint have the same recipe, arguments, data, start weights, probes and checks.</p>
+<div class="card"><table class="plain"><thead><tr><th>run</th><th>started</th><th class="num">took</th><th class="num">steps</th><th class="num">probing</th><th>device</th><th>start</th><th>fingerprint</th><th>packages</th></tr></thead><tbody>
+${runs.map(({ id, spec, state }) => html`<tr><td class="mono">${id}${state.attempt > 1 ? html` <small>(attempt ${state.attempt})</small>` : null}</td><td>${state.startedAt === null ? "–" : formatTime(state.startedAt * 1000)}</td><td class="num">${state.startedAt === null || state.endedAt === null ? "–" : formatDuration(state.endedAt - state.startedAt)}</td><td class="num">${state.step}</td><td class="num">${formatPercent(state.probeShare, 0)}</td><td>${state.device ?? "–"}</td><td>${spec.start.label}</td><td class="mono">${spec.fingerprint.slice(0, 12)}</td><td class="wrap">${["python", "torch", "transformers", "trl", "peft"].flatMap((name) => (spec.versions[name] ? [`${name} ${spec.versions[name]}`] : [])).join(", ")}</td></tr>`)}
+</tbody></table></div></section>`;
+}
+
+/** What a reader must not conclude. */
+export function limitsSection({ skills, pipeline, runs }: ReportModel): Html {
+  const sizes = skills.rows.flatMap(({ cells }) => cells.flatMap(({ n }) => n ?? []));
+  const smallest = sizes.length === 0 ? null : Math.min(...sizes);
+  const single = runs.length > 0;
+  return html`<section><h2>What this data does not show</h2><ul class="limits">
+${smallest === null ? null : html`<li>With ${smallest} prompts in the smallest set, accuracy alone can hardly tell a change of fewer than ${Math.ceil(280 / Math.sqrt(smallest))} points from chance; “unchanged” means “no larger change was seen”.</li>`}
+${single ? html`<li>Every stage was run once, with seed ${pipeline.seed}. How much another seed would change is not known from here.</li>` : null}
+<li>Log-probabilities are those of the reference answers. A model may write another right answer: then the check passes although the reference became less likely, and the other way round.</li>
+<li>A flag says that reference answers became less likely, or that the check fails more often, in that stage. It does not say which rows of its data caused it.</li>
+<li>The prompts shown token by token are the ones that drifted most: they are the extreme, not the rule. The table above is the rule.</li>
+<li>Skills without probes are not watched at all.</li>
+</ul></section>`;
+}

@@ -1,0 +1,45 @@
+import { activationTime, type ActivationTime } from "./host/activationClock.ts";
+import * as vscode from "vscode";
+import { registerCommands } from "./commands.ts";
+import { createHost, type Host } from "./host/createHost.ts";
+import { createLogChannel } from "./host/logChannel.ts";
+import { createServices } from "./services.ts";
+import { DisposableStore } from "./util/disposable.ts";
+import { messageOf } from "./util/errors.ts";
+
+/** What `activate` gives back: for tests, and for extensions that build on this one. */
+export interface SeesawApi {
+  /** From the first line of our code to the end of `activate`. */
+  activation: ActivationTime;
+  /** Why activation failed, or null. */
+  failure: string | null;
+  host: Host | null;
+}
+
+let store: DisposableStore | undefined;
+
+/** Log, services, surfaces, commands. Starts no process, loads nothing native, reads no file before it returns. */
+export function activate(context: vscode.ExtensionContext): SeesawApi {
+  store = new DisposableStore();
+  const log = store.add(createLogChannel());
+  try {
+    const services = createServices({ log, extensionDir: context.extensionUri.fsPath, storageDir: context.globalStorageUri.fsPath });
+    store.add(services);
+    const host = createHost(services, log, context.extensionUri, store);
+    store.add(registerCommands(host, log));
+    const activation = activationTime();
+    log.info(`Activated in ${activation.wallMs.toFixed(1)} ms (${activation.cpuMs.toFixed(1)} ms of work).`);
+    return { activation, failure: null, host };
+  } catch (error) {
+    const failure = messageOf(error);
+    log.error(error instanceof Error ? (error.stack ?? failure) : failure);
+    store.add(registerCommands(null, log, failure));
+    void vscode.window.showErrorMessage(`Seesaw could not start: ${failure}`);
+    return { activation: activationTime(), failure, host: null };
+  }
+}
+
+/** Runs go on; only this window's view of them is closed. */
+export function deactivate(): void {
+  store?.dispose();
+}

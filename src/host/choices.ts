@@ -1,0 +1,49 @@
+import * as vscode from "vscode";
+import type { Pipeline, Stage } from "../domain/pipelineModel.ts";
+import type { RunRecord } from "../storage/runStore.ts";
+import type { NodeTarget } from "./stageNodes.ts";
+import type { PipelineView } from "./workspaceModel.ts";
+import { runLine } from "./runWords.ts";
+
+/** A stage of a pipeline that can be run. */
+export interface ChosenStage {
+  view: PipelineView;
+  pipeline: Pipeline;
+  stage: Stage;
+}
+
+/** A run and where it belongs. */
+export interface ChosenRun {
+  view: PipelineView;
+  run: RunRecord;
+}
+
+/** The stage a command was called on, or one the person picks; undefined when they picked none. */
+export async function chooseStage(views: readonly PipelineView[], target?: NodeTarget): Promise<ChosenStage | undefined> {
+  const all = views.flatMap((view) => (view.pipeline === null ? [] : view.pipeline.stages.map((stage) => ({ view, pipeline: view.pipeline as Pipeline, stage }))));
+  const named = all.find(({ view, stage }) => view.uri.fsPath === target?.file && stage.id === target.stage);
+  if (named !== undefined) return named;
+  const within = target === undefined ? all : all.filter(({ view }) => view.uri.fsPath === target.file);
+  const several = new Set(within.map(({ view }) => view)).size > 1;
+  const items: (vscode.QuickPickItem & { chosen?: ChosenStage })[] = [];
+  for (const chosen of within) {
+    const { view, stage, pipeline } = chosen;
+    if (several && stage === pipeline.stages[0]) items.push({ label: view.label, kind: vscode.QuickPickItemKind.Separator });
+    const newest = view.chain?.newest[stage.id];
+    const from = stage.from === null ? "the base model" : stage.from;
+    items.push({ label: stage.id, description: newest === undefined ? "not run yet" : runLine(newest.state), detail: `${stage.recipe} from ${from} · ${vscode.workspace.asRelativePath(stage.data)}`, chosen });
+  }
+  const picked = await vscode.window.showQuickPick(items, { title: "Run Stage", placeHolder: "Which stage?", matchOnDescription: true, matchOnDetail: true });
+  return picked?.chosen;
+}
+
+/** The run a command was called on (or the newest run of that stage), or one the person picks among those that fit. */
+export async function chooseRun(views: readonly PipelineView[], target: NodeTarget | undefined, title: string, fits: (run: RunRecord) => boolean): Promise<ChosenRun | undefined> {
+  const all = views.flatMap((view) => view.listing.runs.filter(fits).map((run) => ({ view, run })));
+  const named = all.find(({ view, run }) => view.uri.fsPath === target?.file && (target.run === undefined ? run.stage === target.stage : run.id === target.run));
+  if (named !== undefined) return named;
+  if (target === undefined && all.length === 1) return all[0];
+  if (all.length === 0) return void vscode.window.showInformationMessage(`${title}: there is no run for this.`);
+  const items = all.map(({ view, run }) => ({ label: run.id, description: runLine(run.state), detail: views.length > 1 ? view.label : "", chosen: { view, run } }));
+  return (await vscode.window.showQuickPick(items, { title, placeHolder: "Which run?", matchOnDescription: true }))?.chosen;
+}

@@ -1,0 +1,178 @@
+import { emptySelection, type DriftAction, type DriftEmpty, type DriftSelection, type DriftSnapshot, type FromWebview, type ToWebview } from "../../protocol/webview.ts";
+import type { TraceStore } from "../../storage/traceStore.ts";
+import { messageOf } from "../../util/errors.ts";
+import type { Log } from "../../util/log.ts";
+import type { PipelineView } from "../workspaceModel.ts";
+import { resolveSelection, type ResolvedSelection } from "./driftChoices.ts";
+import { readFilm, readList, type DriftList } from "./driftData.ts";
+
+/** What a session needs of the rest of the extension. */
+export interface DriftHost {
+  views(): readonly PipelineView[];
+  /** Loads SQLite on first use: not before a page asks for scores. */
+  traces(): Promise<TraceStore>;
+  log: Log;
+  trusted(): boolean;
+  run(action: DriftAction): void;
+  openLine(file: string, line: number): void;
+}
+
+const nothing: DriftSnapshot = {
+  empty: null,
+  selection: emptySelection,
+  choices: { pipelines: [], skills: [], splits: [], references: [] },
+  checkpoints: [],
+  prompts: [],
+  notes: [],
+  film: null,
+  busy: false,
+};
+
+/** The host's half of one Token Drift page: messages in, snapshots and patches out. Knows nothing of webviews. */
+export class DriftSession {
+  private readonly host: DriftHost;
+  private readonly post: (message: ToWebview) => void;
+  private asked: DriftSelection = emptySelection;
+  private state: DriftSnapshot = nothing;
+  private seq = 0;
+  private open = false;
+  /** Counts requests: only the last one's answer is shown. */
+  private turn = 0;
+  private reading = false;
+  /** What the list in `state` was made from: while it is the same, only the film is read again. */
+  private listKey = "";
+
+  constructor(host: DriftHost, post: (message: ToWebview) => void) {
+    this.host = host;
+    this.post = post;
+  }
+
+  /** Takes a message of the page. */
+  handle(message: FromWebview): void {
+    switch (message.type) {
+      case "ready":
+        this.open = true;
+        if (message.selection !== null && this.asked === emptySelection) this.asked = message.selection;
+        this.post({ type: "snapshot", seq: ++this.seq, state: { ...this.state, busy: true } });
+        this.listKey = "";
+        this.reading = true;
+        return this.update();
+      case "resync":
+        return this.post({ type: "snapshot", seq: ++this.seq, state: { ...this.state, busy: this.reading } });
+      case "select":
+        this.asked = message.selection;
+        return this.update();
+      case "openRow":
+        return this.openRow(message.row);
+      case "run":
+        return this.host.run(message.action);
+      case "error":
+        return this.host.log.error(`Token Drift page: ${message.message}`);
+    }
+  }
+
+  /** Chooses from outside, e.g. from a flag in the tree. */
+  select(change: Partial<DriftSelection>): void {
+    this.asked = { ...this.asked, reference: null, row: null, ...change };
+    if (this.open) this.update();
+  }
+
+  /** Runs or pipelines changed. */
+  refresh(): void {
+    if (this.open) this.update();
+  }
+
+  /** The page is gone or hidden; it will say `ready` again. */
+  close(): void {
+    this.open = false;
+    this.reading = false;
+    this.turn++;
+  }
+
+  private update(): void {
+    if (!this.reading) this.patch({ busy: true });
+    this.reading = true;
+    const turn = ++this.turn;
+    this.read(turn).catch((error: unknown) => this.host.log.error(`Token Drift: ${messageOf(error)}`));
+  }
+
+  /** Waits a moment first: of several requests in a row (an arrow key held down) only the last is read. */
+  private async read(turn: number): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (turn !== this.turn) return;
+    const state = await this.compute();
+    if (turn !== this.turn) return;
+    const before = this.state;
+    this.state = state;
+    this.reading = false;
+    this.patch(difference(before, state));
+  }
+
+  private async compute(): Promise<DriftSnapshot> {
+    const { resolved, choices } = resolveSelection(this.host.views(), this.asked);
+    if (resolved === null) {
+      this.listKey = "";
+      return { ...nothing, choices, selection: this.asked, empty: this.emptyWorkspace() };
+    }
+    const selection = { pipeline: resolved.view.uri.fsPath, skill: resolved.skill, split: resolved.split, reference: resolved.reference, row: this.asked.row };
+    try {
+      const traces = await this.host.traces();
+      const key = keyOf(resolved);
+      const list: DriftList = key === this.listKey && this.state.empty === null ? this.state : readList(resolved, traces);
+      this.listKey = key;
+      if (list.prompts.length === 0) return { ...nothing, choices, selection, empty: this.emptySet(resolved) };
+      const row = list.prompts.some((prompt) => prompt.row === this.asked.row) ? this.asked.row : list.prompts[0]?.row ?? null;
+      const film = row === null ? null : readFilm(resolved, row, traces);
+      const { checkpoints, prompts, notes } = list;
+      return { empty: null, choices, selection: { ...selection, row }, checkpoints, prompts, notes, film, busy: false };
+    } catch (error) {
+      this.listKey = "";
+      this.host.log.error(`Token Drift of ${resolved.skill}: ${messageOf(error)}`);
+      return { ...nothing, choices, selection, empty: { kind: "error", title: "The traces cannot be read", detail: messageOf(error), actions: [{ label: "Show Log", action: "showLog" }] } };
+    }
+  }
+
+  private emptyWorkspace(): DriftEmpty {
+    const broken = this.host.views().find((view) => view.pipeline === null);
+    if (broken !== undefined) {
+      const [first] = broken.diagnostics.filter(({ severity }) => severity === "error");
+      const detail = first === undefined ? "It could not be read." : `Line ${first.range.line}: ${first.message}`;
+      return { kind: "error", title: `${broken.label} has errors`, detail, actions: [{ label: "Open Pipeline File", action: "openPipeline" }] };
+    }
+    return { kind: "none", title: "No pipeline yet", detail: "Open a folder with a seesaw.yaml: it names the base model, the skills to watch and the stages to train.", actions: [] };
+  }
+
+  private emptySet(resolved: ResolvedSelection): DriftEmpty {
+    if (resolved.view.listing.runs.length === 0) {
+      const detail = "Run a stage: every skill's prompts are then scored token by token, at its start and as it goes.";
+      if (this.host.trusted()) return { kind: "none", title: "Nothing has been scored yet", detail, actions: [{ label: "Run Stage", action: "runStage" }] };
+      return { kind: "none", title: "Nothing has been scored yet", detail: `${detail} Nothing is started before you trust this workspace.`, actions: [] };
+    }
+    const detail = "No finished run has scored these prompts. They are scored when a stage starts, as it goes, and at its end.";
+    return { kind: "none", title: `${resolved.skill} has no scores yet`, detail, actions: [] };
+  }
+
+  private openRow(row: number): void {
+    const { resolved } = resolveSelection(this.host.views(), this.asked);
+    const prompt = this.state.prompts.find((one) => one.row === row);
+    const probes = resolved?.pipeline.skills.find(({ id }) => id === resolved.skill)?.probes;
+    const file = resolved?.split === "ood" ? probes?.ood : probes?.id;
+    if (file !== undefined && prompt !== undefined) this.host.openLine(file, prompt.line);
+  }
+
+  private patch(patch: Partial<DriftSnapshot>): void {
+    this.post({ type: "patch", seq: ++this.seq, patch });
+  }
+}
+
+/** The fields of `now` that are not the same objects or values as before; `busy` always, since the page was told. */
+function difference(before: DriftSnapshot, now: DriftSnapshot): Partial<DriftSnapshot> {
+  const changed = Object.entries(now).filter(([key, value]) => before[key as keyof DriftSnapshot] !== value);
+  return { ...(Object.fromEntries(changed) as Partial<DriftSnapshot>), busy: false };
+}
+
+/** Changes exactly when the list must be read again. */
+function keyOf({ view, skill, split, reference, chain }: ResolvedSelection): string {
+  const traces = chain.checkpoints.map((checkpoint) => [checkpoint.run?.id, checkpoint.run?.state.attempt, checkpoint.step, checkpoint.status, checkpoint.traces[`${skill}.${split}`]]);
+  return JSON.stringify([view.uri.fsPath, skill, split, reference, traces]);
+}

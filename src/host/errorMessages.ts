@@ -1,0 +1,33 @@
+import * as vscode from "vscode";
+import type { CommandId, SettingKey } from "../ids.ts";
+import { AppError, messageOf, type ErrorReason } from "../util/errors.ts";
+import type { Log } from "../util/log.ts";
+
+interface MessageAction {
+  label: string;
+  run(): Thenable<unknown>;
+}
+
+const command = (label: string, id: string, ...args: unknown[]): MessageAction => ({ label, run: () => vscode.commands.executeCommand(id, ...args) });
+const showLog = command("Show Log", "seesaw.showLog" satisfies CommandId);
+const openSetting = command("Open Setting", "workbench.action.openSettings", "seesaw.python.path" satisfies SettingKey);
+
+/** What the person can do about an error, by its reason. Every message can also show the log. */
+const actionsByReason: Partial<Record<ErrorReason, MessageAction[]>> = {
+  "no-python": [openSetting],
+  "python-packages": [openSetting],
+  "bad-pipeline": [command("Open Pipeline File", "seesaw.openPipeline" satisfies CommandId)],
+  "already-running": [command("Show Stages", "seesaw.stages.focus")],
+  untrusted: [command("Manage Workspace Trust", "workbench.trust.manage")],
+};
+
+/** Logs an error and shows it with what can be done about it. A cancelled request is not an error. */
+export async function showFailure(what: string, error: unknown, log: Log): Promise<void> {
+  if (AppError.is(error, "cancelled")) return log.info(`${what}: cancelled.`);
+  log.error(`${what}: ${error instanceof Error && !AppError.is(error) ? (error.stack ?? error.message) : messageOf(error)}`);
+  const actions = [...(AppError.is(error) ? actionsByReason[error.reason] ?? [] : []), showLog];
+  const [first, ...rest] = messageOf(error).split("\n");
+  const more = rest.length === 0 ? "" : ` (and ${rest.length} more, see the log)`;
+  const chosen = await vscode.window.showErrorMessage(`${what}: ${first}${more}`, ...actions.map(({ label }) => label));
+  await actions.find(({ label }) => label === chosen)?.run();
+}

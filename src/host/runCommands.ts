@@ -1,0 +1,64 @@
+import * as vscode from "vscode";
+import { chooseRun } from "./choices.ts";
+import { showFailure } from "./errorMessages.ts";
+import { followInStatusBar, type RunCommandHost } from "./runStage.ts";
+import { isLive, isResumable, runLine } from "./runWords.ts";
+import type { NodeTarget } from "./stageNodes.ts";
+
+/** Asks a live run to stop, after a question: what it learned since its last checkpoint is lost. */
+export async function stopRun(host: RunCommandHost, target?: NodeTarget): Promise<void> {
+  await host.model.refresh();
+  const chosen = await chooseRun(host.model.views(), target, "Stop Run", (run) => isLive(run.state.status));
+  if (chosen === undefined) return;
+  const { view, run } = chosen;
+  const stop = "Stop Run";
+  const last = run.state.checkpoints.at(-1)?.step;
+  const detail = `It is at ${runLine(run.state)}. ${last === undefined ? "It has saved no checkpoint yet." : `It can be resumed from its checkpoint at step ${last}.`}`;
+  if ((await vscode.window.showWarningMessage(`Stop ${run.stage}?`, { modal: true, detail }, stop)) !== stop) return;
+  try {
+    await host.launcher.stopRun(rootOf(view), run.id, await host.startOptions(view));
+  } catch (error) {
+    await showFailure(`Stop ${run.stage}`, error, host.log);
+  } finally {
+    await host.model.refresh();
+  }
+}
+
+/** Goes on with a run that ended before it was done. */
+export async function resumeRun(host: RunCommandHost, target?: NodeTarget): Promise<void> {
+  await host.model.refresh();
+  const chosen = await chooseRun(host.model.views(), target, "Resume Run", (run) => isResumable(run.state.status));
+  if (chosen === undefined) return;
+  const { view, run } = chosen;
+  try {
+    const started = await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: `Resuming ${run.stage}` }, async () =>
+      host.launcher.resumeRun(rootOf(view), run.id, await host.startOptions(view)),
+    );
+    void followInStatusBar(host, view, started);
+  } catch (error) {
+    await showFailure(`Resume ${run.stage}`, error, host.log);
+  } finally {
+    await host.model.refresh();
+  }
+}
+
+/** Opens what a run printed; when it printed nothing, its agent's own log, or else its journal. */
+export async function showRunLog(host: RunCommandHost, target?: NodeTarget): Promise<void> {
+  const chosen = await chooseRun(host.model.views(), target, "Show Run Log", () => true);
+  if (chosen === undefined) return;
+  const dir = vscode.Uri.file(chosen.run.dir);
+  const attempt = `attempt-${String(Math.max(1, chosen.run.state.attempt)).padStart(4, "0")}`;
+  for (const file of [vscode.Uri.joinPath(dir, "out.log"), vscode.Uri.joinPath(dir, attempt, "agent.log"), vscode.Uri.joinPath(dir, "journal.jsonl")]) {
+    try {
+      if ((await vscode.workspace.fs.stat(file)).size === 0) continue;
+    } catch {
+      continue; // not written (yet)
+    }
+    return void (await vscode.window.showTextDocument(file, { preview: true }));
+  }
+  void vscode.window.showInformationMessage(`${chosen.run.id} has written nothing yet.`);
+}
+
+function rootOf(view: { uri: vscode.Uri }): string {
+  return vscode.Uri.joinPath(view.uri, "..").fsPath;
+}

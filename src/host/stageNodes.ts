@@ -1,0 +1,177 @@
+import type { ChainCheckpoint, ChainRun } from "../domain/chain.ts";
+import { flagText, flagTitle } from "../domain/flagText.ts";
+import { formatBytes } from "../domain/format.ts";
+import type { Stage } from "../domain/pipelineModel.ts";
+import type { RunStatus } from "../domain/runState.ts";
+import type { Split } from "../protocol/runSpec.ts";
+import type { TreeContext } from "../ids.ts";
+import type { PipelineView } from "./workspaceModel.ts";
+import { endText, isLive, isResumable, runLine, statusWords } from "./runWords.ts";
+
+/** What a command needs to know about the item it was called on. */
+export interface NodeTarget {
+  file: string;
+  stage?: string;
+  run?: string;
+  skill?: string;
+  split?: Split;
+}
+
+/** One item of the Stages tree, as data. */
+export interface StageNode {
+  /** Stable, so that the tree keeps what is open. */
+  id: string;
+  label: string;
+  description: string;
+  /** Sentences, one a line. */
+  tooltip: string;
+  icon: { name: string; color?: string };
+  context: TreeContext;
+  children: StageNode[];
+  expanded: boolean;
+  target: NodeTarget;
+  /** What a click does. */
+  opens: "drift" | "pipeline" | null;
+}
+
+/** The tree of all pipelines. With one pipeline its stages are the top level. */
+export function stageNodes(views: readonly PipelineView[]): StageNode[] {
+  const [only] = views;
+  if (views.length === 1 && only !== undefined) return pipelineChildren(only);
+  return views.map((view) => {
+    const errors = view.diagnostics.filter((diagnostic) => diagnostic.severity === "error").length;
+    return node(view, view.label, {
+      label: view.pipeline?.name ?? view.label,
+      description: errors > 0 ? `${errors} ${errors === 1 ? "error" : "errors"}` : view.label,
+      tooltip: view.uri.fsPath,
+      icon: { name: "list-tree" },
+      context: "pipeline",
+      children: pipelineChildren(view),
+      expanded: true,
+    });
+  });
+}
+
+function pipelineChildren(view: PipelineView): StageNode[] {
+  const nodes: StageNode[] = [];
+  if (view.pipeline === null) {
+    const [first] = view.diagnostics.filter((diagnostic) => diagnostic.severity === "error");
+    const place = first === undefined ? "" : `line ${first.range.line}`;
+    nodes.push(node(view, "invalid", { label: "seesaw.yaml has errors", description: place, tooltip: first?.message ?? "", icon: error, context: "note", opens: "pipeline" }));
+  }
+  for (const stage of view.pipeline?.stages ?? []) nodes.push(stageNode(view, stage));
+  for (const run of view.listing.unreadable) {
+    nodes.push(node(view, run.id, { label: run.id, description: "cannot be read", tooltip: run.message, icon: { name: "warning", color: "list.warningForeground" }, context: "note" }));
+  }
+  return nodes;
+}
+
+function stageNode(view: PipelineView, stage: Stage): StageNode {
+  const runs = view.listing.runs.filter((run) => run.stage === stage.id);
+  const newest = view.chain?.newest[stage.id] ?? null;
+  const checkpoint = view.chain?.checkpoints.find((one) => one.stage === stage.id) ?? null;
+  const flags = newest === null ? [] : newest.state.flags.filter((flag) => flag.state !== "recovered");
+  const raised = flags.filter((flag) => flag.state !== "not-measurable");
+  const live = newest !== null && isLive(newest.state.status);
+  const target = { stage: stage.id, ...(newest === null ? {} : { run: newest.id }) };
+  const stale = !live && checkpoint?.status === "stale" && newest?.id === checkpoint.run?.id;
+  const words = newest === null ? "not run yet" : stale ? `stale · ${runLine(newest.state)}` : runLine(newest.state);
+  const skills = [...new Set(raised.map((flag) => flag.skill))];
+  return node(view, stage.id, {
+    label: stage.id,
+    description: raised.length === 0 ? words : `${words} · ⚑ ${skills.join(", ")}`,
+    tooltip: stageTooltip(stage, newest, checkpoint),
+    icon: newest === null ? { name: "circle-large-outline" } : stale ? { name: "history" } : statusIcon(newest.state.status),
+    context: live ? "stage.live" : "stage",
+    target,
+    children: [
+      ...raised.map((flag) =>
+        node(view, `${stage.id}/flag/${flag.id}`, {
+          label: flagTitle(flag),
+          description: `since step ${flag.step}`,
+          tooltip: flagText(flag, stage.id),
+          icon: { name: flag.state === "confirmed" ? "arrow-down" : "warning", color: flag.state === "confirmed" ? "list.errorForeground" : "list.warningForeground" },
+          context: "note",
+          target: { ...target, skill: flag.skill, split: flag.split },
+          opens: "drift",
+        }),
+      ),
+      ...runs.map((run) => runNode(view, run, run.id === checkpoint?.run?.id ? checkpoint.label : null)),
+    ],
+    expanded: live,
+  });
+}
+
+function runNode(view: PipelineView, run: ChainRun, label: string | null): StageNode {
+  const { state } = run;
+  const target = { stage: run.stage, run: run.id };
+  const children = [...state.checkpoints].reverse().map((checkpoint) =>
+    node(view, `${run.id}/${checkpoint.step}`, {
+      label: checkpoint.final && label !== null ? `${label} · step ${checkpoint.step}` : `step ${checkpoint.step}`,
+      description: `${checkpoint.kind === "adapter" ? "adapter · " : ""}${formatBytes(checkpoint.bytes)}`,
+      tooltip: `${run.dir}/${checkpoint.path}`,
+      icon: { name: checkpoint.final ? "milestone" : "git-commit" },
+      context: "checkpoint",
+      target,
+    }),
+  );
+  for (const [index, warning] of state.warnings.entries()) {
+    if (warning.severity === "info") continue;
+    const text = [warning.message, warning.fix].filter(Boolean).join("\n");
+    children.push(node(view, `${run.id}/warning/${index}`, { label: warning.message, tooltip: text, icon: { name: "warning", color: "list.warningForeground" }, context: "note", target }));
+  }
+  return node(view, run.id, {
+    label: startTime(run),
+    description: runLine(state),
+    tooltip: [run.id, statusWords[state.status], endText(state)].filter(Boolean).join("\n"),
+    icon: statusIcon(state.status),
+    context: isLive(state.status) ? "run.live" : isResumable(state.status) ? "run.resumable" : "run",
+    children,
+    target,
+  });
+}
+
+function stageTooltip(stage: Stage, newest: ChainRun | null, checkpoint: ChainCheckpoint | null): string {
+  const lines = [`${stage.id}: ${stage.recipe} from ${stage.from ?? "the base model"}`, `data ${stage.data}`];
+  if (newest !== null) lines.push(`newest run ${newest.id}: ${runLine(newest.state)}`);
+  const reason = newest === null ? null : endText(newest.state);
+  if (reason !== null) lines.push(reason);
+  if (checkpoint?.reason != null && newest !== null) lines.push(checkpoint.reason);
+  return lines.join("\n");
+}
+
+const error = { name: "error", color: "list.errorForeground" };
+
+/** The icon of a status: its shape says it, its colour only helps. */
+export function statusIcon(status: RunStatus): StageNode["icon"] {
+  switch (status) {
+    case "starting":
+    case "running":
+    case "stopping":
+    case "orphan":
+      return { name: "loading~spin" };
+    case "done":
+      return { name: "pass", color: "testing.iconPassed" };
+    case "failed":
+    case "out-of-memory":
+      return error;
+    case "killed":
+    case "cancelled":
+      return { name: "circle-slash" };
+    case "lost":
+    case "unknown":
+      return { name: "question", color: "list.warningForeground" };
+  }
+}
+
+/** `2026-11-30 02:18 UTC`, from the run's id. */
+function startTime(run: ChainRun): string {
+  return new Date(run.spec.created * 1000).toISOString().slice(0, 16).replace("T", " ");
+}
+
+type NodeParts = Partial<Omit<StageNode, "target">> & Pick<StageNode, "label" | "icon" | "context"> & { target?: Omit<NodeTarget, "file"> };
+
+function node(view: PipelineView, id: string, item: NodeParts): StageNode {
+  const file = view.uri.fsPath;
+  return { description: "", tooltip: "", children: [], expanded: false, opens: null, ...item, id: `${file}#${id}`, target: { file, ...item.target } };
+}

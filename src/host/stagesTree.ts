@@ -1,0 +1,50 @@
+import * as vscode from "vscode";
+import type { CommandId, ViewId } from "../ids.ts";
+import { stageNodes, type StageNode } from "./stageNodes.ts";
+import type { WorkspaceModel } from "./workspaceModel.ts";
+
+const clicks: Record<NonNullable<StageNode["opens"]>, CommandId> = { drift: "seesaw.showDrift", pipeline: "seesaw.openPipeline" };
+
+/** The Stages view: `stageNodes` as tree items, with a badge that counts the stages with a flag. */
+export class StagesTree implements vscode.TreeDataProvider<StageNode>, vscode.Disposable {
+  private readonly changed = new vscode.EventEmitter<void>();
+  readonly onDidChangeTreeData = this.changed.event;
+  private readonly subscription: vscode.Disposable;
+  private readonly view: vscode.TreeView<StageNode>;
+  private readonly model: WorkspaceModel;
+
+  constructor(model: WorkspaceModel) {
+    this.model = model;
+    this.view = vscode.window.createTreeView<StageNode>("seesaw.stages" satisfies ViewId, { treeDataProvider: this, showCollapseAll: true });
+    this.subscription = model.onDidChange(() => this.update());
+  }
+
+  getChildren(parent?: StageNode): StageNode[] {
+    return parent?.children ?? stageNodes(this.model.views());
+  }
+
+  getTreeItem(node: StageNode): vscode.TreeItem {
+    const state = vscode.TreeItemCollapsibleState;
+    const item = new vscode.TreeItem(node.label, node.children.length === 0 ? state.None : node.expanded ? state.Expanded : state.Collapsed);
+    item.id = node.id;
+    item.description = node.description;
+    item.tooltip = node.tooltip;
+    item.contextValue = node.context;
+    item.iconPath = new vscode.ThemeIcon(node.icon.name, node.icon.color === undefined ? undefined : new vscode.ThemeColor(node.icon.color));
+    item.accessibilityInformation = { label: `${node.label}, ${node.description}` };
+    if (node.opens !== null) item.command = { command: clicks[node.opens], title: node.label, arguments: [node.target] };
+    return item;
+  }
+
+  dispose(): void {
+    this.subscription.dispose();
+    this.view.dispose();
+    this.changed.dispose();
+  }
+
+  private update(): void {
+    const flagged = this.model.views().flatMap((view) => Object.values(view.chain?.newest ?? {})).filter((run) => run.state.flags.some(({ state }) => state === "drifting" || state === "confirmed"));
+    this.view.badge = flagged.length === 0 ? undefined : { value: flagged.length, tooltip: `${flagged.length === 1 ? "1 stage has" : `${flagged.length} stages have`} a flag` };
+    this.changed.fire();
+  }
+}

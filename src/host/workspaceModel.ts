@@ -1,0 +1,114 @@
+import * as vscode from "vscode";
+import { buildChain, type Chain } from "../domain/chain.ts";
+import type { Diagnostic, Pipeline } from "../domain/pipelineModel.ts";
+import type { RunListing, RunStore } from "../storage/runStore.ts";
+import { messageOf } from "../util/errors.ts";
+import type { Log } from "../util/log.ts";
+import { isLive } from "./runWords.ts";
+import type { PipelineFile, WorkspacePipelines } from "./workspacePipelines.ts";
+
+/** One pipeline of the workspace with everything known about its runs. */
+export interface PipelineView {
+  uri: vscode.Uri;
+  label: string;
+  /** Null when `seesaw.yaml` has errors; `diagnostics` then says which. */
+  pipeline: Pipeline | null;
+  diagnostics: readonly Diagnostic[];
+  listing: RunListing;
+  chain: Chain | null;
+}
+
+const noRuns: RunListing = { runs: [], unreadable: [] };
+
+/** What all surfaces show: the pipelines and their runs, read again whenever a file of theirs changes. */
+export class WorkspaceModel implements vscode.Disposable {
+  private readonly changed = new vscode.EventEmitter<void>();
+  readonly onDidChange = this.changed.event;
+  private readonly watchers = new Map<string, () => void>();
+  private readonly subscription: vscode.Disposable;
+  private current: PipelineView[] = [];
+  private running: Promise<void> | null = null;
+  private again = false;
+  private disposed = false;
+  private readonly pipelines: WorkspacePipelines;
+  private readonly runs: RunStore;
+  private readonly log: Log;
+
+  constructor(pipelines: WorkspacePipelines, runs: RunStore, log: Log) {
+    this.pipelines = pipelines;
+    this.runs = runs;
+    this.log = log;
+    this.subscription = pipelines.onDidChange(() => void this.refresh());
+  }
+
+  views(): readonly PipelineView[] {
+    return this.current;
+  }
+
+  view(file: string): PipelineView | undefined {
+    return this.current.find((view) => view.uri.fsPath === file);
+  }
+
+  hasLiveRun(): boolean {
+    return this.current.some((view) => view.listing.runs.some((run) => isLive(run.state.status)));
+  }
+
+  /** Reads everything again. Calls that come while one is at work share the next one. */
+  refresh(): Promise<void> {
+    if (this.disposed) return Promise.resolve();
+    if (this.running !== null) {
+      this.again = true;
+      return this.running;
+    }
+    this.running = this.refreshAll().finally(() => {
+      this.running = null;
+    });
+    return this.running;
+  }
+
+  dispose(): void {
+    this.disposed = true;
+    this.subscription.dispose();
+    this.changed.dispose();
+    for (const stop of this.watchers.values()) stop();
+    this.watchers.clear();
+  }
+
+  private async refreshAll(): Promise<void> {
+    do {
+      this.again = false;
+      const views = await Promise.all(this.pipelines.list().map((file) => this.read(file)));
+      if (this.disposed) return;
+      this.current = views;
+      this.watchRoots(views);
+      this.changed.fire();
+    } while (this.again && !this.disposed);
+  }
+
+  private async read(file: PipelineFile): Promise<PipelineView> {
+    // Not imported above: the YAML parser and the schema's validator are not needed before a pipeline is there.
+    const { parsePipeline } = await import("../domain/pipeline.ts");
+    const { pipeline, diagnostics } = parsePipeline(file.text, file.uri.fsPath);
+    const root = vscode.Uri.joinPath(file.uri, "..").fsPath;
+    let listing = noRuns;
+    try {
+      listing = await this.runs.list(root);
+    } catch (error) {
+      this.log.error(`The runs of ${file.label} cannot be read: ${messageOf(error)}`);
+    }
+    const chain = pipeline === null ? null : buildChain(pipeline, listing.runs);
+    return { uri: file.uri, label: file.label, pipeline, diagnostics, listing, chain };
+  }
+
+  private watchRoots(views: readonly PipelineView[]): void {
+    const roots = new Set(views.map((view) => vscode.Uri.joinPath(view.uri, "..").fsPath));
+    for (const [root, stop] of this.watchers) {
+      if (roots.has(root)) continue;
+      stop();
+      this.watchers.delete(root);
+    }
+    for (const root of roots) {
+      if (!this.watchers.has(root)) this.watchers.set(root, this.runs.watch(root, () => void this.refresh()));
+    }
+  }
+}

@@ -1,0 +1,145 @@
+import type { WireNumber } from "./numbers.ts";
+import type { Split } from "./runSpec.ts";
+
+/**
+ * Everything the Token Drift page and the extension host can say to each other. The page says `ready`, the host answers
+ * with a snapshot and from then on sends patches; a page that was hidden is built anew and says `ready` again.
+ */
+export type ToWebview =
+  | { type: "snapshot"; seq: number; state: DriftSnapshot }
+  /** Replaces whole fields of the snapshot; `seq` counts on from it. */
+  | { type: "patch"; seq: number; patch: Partial<DriftSnapshot> };
+
+export type FromWebview =
+  /** `selection`: what the page remembers from before it was hidden. */
+  | { type: "ready"; selection: DriftSelection | null }
+  /** The page noticed a gap in `seq`. */
+  | { type: "resync" }
+  | { type: "select"; selection: DriftSelection }
+  | { type: "openRow"; row: number }
+  | { type: "run"; action: DriftAction }
+  /** Something in the page failed: for the log. */
+  | { type: "error"; message: string };
+
+/** What an empty or error state may offer. Each is one command of the extension. */
+export type DriftAction = "runStage" | "openPipeline" | "showLog";
+
+/** `"start"`: every checkpoint against the one its stage started from. Otherwise a checkpoint label (`M1`) for all. */
+export type DriftReference = string;
+
+/** What the person chose; null means: the first that there is. */
+export interface DriftSelection {
+  /** Path of `seesaw.yaml`. */
+  pipeline: string | null;
+  skill: string | null;
+  split: Split | null;
+  reference: DriftReference | null;
+  row: number | null;
+}
+
+export interface DriftSnapshot {
+  /** Set instead of data when there is nothing to show. */
+  empty: DriftEmpty | null;
+  selection: DriftSelection;
+  choices: DriftChoices;
+  checkpoints: DriftCheckpoint[];
+  /** Most drifted first. */
+  prompts: DriftPrompt[];
+  /** What the list does not show, and why: skipped rows, checkpoints that cannot be compared. */
+  notes: string[];
+  film: DriftFilm | null;
+  /** True while the host computes what was selected last. */
+  busy: boolean;
+}
+
+/** A sentence that says why there is nothing, and what to do. */
+export interface DriftEmpty {
+  kind: "none" | "error";
+  title: string;
+  detail: string;
+  actions: { label: string; action: DriftAction }[];
+}
+
+export interface DriftChoices {
+  pipelines: { value: string; label: string }[];
+  skills: { value: string; label: string; flag: string | null }[];
+  splits: { value: Split; label: string }[];
+  references: { value: DriftReference; label: string }[];
+}
+
+export interface DriftCheckpoint {
+  /** `M2` */
+  label: string;
+  /** Stage that ends here; null for the base model. */
+  stage: string | null;
+  state: "scored" | "missing" | "not-comparable";
+  /** Why it is missing or not comparable, or that it is stale. */
+  note: string | null;
+  isReference: boolean;
+}
+
+/** Marks and changes are one per checkpoint, in the order of `checkpoints`. */
+export interface DriftPrompt {
+  row: number;
+  /** 1-based line in the probe file. */
+  line: number;
+  /** Last user turn, as text. */
+  prompt: string;
+  /** Change of the reference's log-probability in nats (−ΔNLL); null: not scored there, or the reference itself. */
+  changes: (WireNumber | null)[];
+  checks: CheckMark[];
+  /** The largest fall over the checkpoints; null when nothing can be compared. */
+  worst: WireNumber | null;
+  /** True when no change is beyond the noise floor. */
+  withinNoise: boolean;
+}
+
+export type CheckMark = "passed" | "failed" | "not-run";
+
+/** One prompt, token by token, under every checkpoint. */
+export interface DriftFilm {
+  row: number;
+  line: number;
+  prompt: string;
+  tokens: FilmToken[];
+  rows: FilmRow[];
+}
+
+export interface FilmToken {
+  /** As shown: blanks and control characters are visible. */
+  display: string;
+  segment: string | null;
+  /** True for the second and later parts of a character: shown close to the one before. */
+  continues: boolean;
+}
+
+export interface FilmRow {
+  /** Index in `checkpoints`. */
+  checkpoint: number;
+  /** One per token; null where this checkpoint was not scored, and then `note` says why. */
+  cells: FilmCell[] | null;
+  /** Why there is nothing, or what differs in the settings of the two scorings. */
+  note: string | null;
+  check: CheckMark;
+  generated: string | null;
+  /** UTF-16 offset at which the generated text leaves the reference's; null: the same, or no text. */
+  diverges: number | null;
+}
+
+export type TokenClass = "kept" | "weakened" | "lost";
+
+export interface FilmCell {
+  logprob: WireNumber;
+  /** Change of the log-probability against the reference; null for the reference itself. */
+  change: WireNumber | null;
+  /** 1 = most likely. */
+  rank: number;
+  entropy: WireNumber;
+  tokenClass: TokenClass;
+  /** False within the noise floor: then nothing is coloured, whatever the class. */
+  coloured: boolean;
+  /** What the checkpoint would rather write, most likely first. */
+  top: { text: string; probability: number; isReference: boolean }[];
+}
+
+export const emptySelection: DriftSelection = { pipeline: null, skill: null, split: null, reference: null, row: null };

@@ -1,0 +1,69 @@
+import type { RunRecord, RunStore } from "../storage/runStore.ts";
+import { AppError } from "../util/errors.ts";
+import { isActive } from "./launcher.ts";
+
+/** Shortest time between two looks, and the longest: a killed agent writes nothing, so silence is looked into too. */
+const settleMs = 150;
+const idleMs = 1_500;
+
+/**
+ * Follows a run to its end: calls back at once and after every change, and resolves with its last state when nothing of
+ * it lives any more. When `signal` fires it stops looking (the run goes on) and throws AppError("cancelled").
+ */
+export async function followRun(
+  runs: RunStore,
+  root: string,
+  runId: string,
+  onState: (run: RunRecord) => void,
+  signal?: AbortSignal,
+): Promise<RunRecord> {
+  let changed = true;
+  let wake = (): void => {};
+  const stop = runs.watch(root, () => {
+    changed = true;
+    wake();
+  });
+  const abort = (): void => wake();
+  signal?.addEventListener("abort", abort);
+  let seen = "";
+  try {
+    for (;;) {
+      if (signal?.aborted) throw new AppError("cancelled", `Run ${runId} goes on; only this window stopped following it.`);
+      changed = false;
+      const run = (await runs.list(root)).runs.find((candidate) => candidate.id === runId);
+      if (!run) throw new AppError("not-found", `Run ${runId} is gone: its folder was removed while it was followed.`);
+      const mark = `${run.state.lastSeq} ${run.state.status}`;
+      if (mark !== seen) onState(run);
+      seen = mark;
+      if (!isActive(run)) return run;
+      await sleep(settleMs, signal);
+      if (!changed) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, idleMs);
+          wake = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+          if (changed || signal?.aborted) wake();
+        });
+        wake = () => {};
+      }
+    }
+  } finally {
+    stop();
+    signal?.removeEventListener("abort", abort);
+  }
+}
+
+function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener("abort", end, { once: true });
+  });
+}

@@ -1,0 +1,182 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { CheckSpec } from "../protocol/checks.ts";
+import { schemaVersion, type ReplaySpec, type RunSpec, type SkillSpec } from "../protocol/runSpec.ts";
+import type { Pipeline, Stage } from "../domain/pipelineModel.ts";
+import type { RunRecord } from "../storage/runStore.ts";
+import { AppError } from "../util/errors.ts";
+import type { FileHash, FileHasher } from "./hashFiles.ts";
+
+/** What a stage would be run with now: everything that decides the result, hashed, but nothing about where or when. */
+export interface StagePlan {
+  stage: Stage;
+  start: RunSpec["start"];
+  weightsHash: string;
+  inputs: FileHash[];
+  skills: SkillSpec[];
+  replay: ReplaySpec | null;
+  fingerprint: string;
+}
+
+/** The newest finished run of a stage, or null. `runs` come newest first. */
+export function newestFinished(runs: readonly RunRecord[], stage: string): RunRecord | null {
+  return runs.find((run) => run.stage === stage && run.state.status === "done") ?? null;
+}
+
+/** Reads and hashes everything stage `stageId` would start from. AppError("not-finished") when its parent has not run. */
+export async function planStage(pipeline: Pipeline, stageId: string, runs: readonly RunRecord[], hasher: FileHasher): Promise<StagePlan> {
+  const stage = stageOf(pipeline, stageId);
+  const { start, weightsHash } = await startOf(pipeline, stage, runs, hasher);
+  const skills = skillSpecs(pipeline);
+  const replay = replaySpec(pipeline, stage);
+  const paths = [stage.data, ...skills.flatMap(({ probes }) => (probes.ood === undefined ? [probes.id] : [probes.id, probes.ood]))];
+  for (const { check } of skills) paths.push(...functionFile(check));
+  for (const source of replay?.from ?? []) paths.push(source.data);
+  const inputs: FileHash[] = [];
+  for (const path of new Set(paths)) inputs.push(await hasher.file(path));
+  await hasher.save();
+  const hashOf = (path: string | undefined): string | null => inputs.find((input) => input.path === path)?.sha256 ?? null;
+  const fingerprint = sha256(
+    canonical({
+      recipe: stage.recipe,
+      args: stage.args,
+      adapter: stage.adapter,
+      launch: stage.launch,
+      env: stage.env,
+      seed: pipeline.seed,
+      save_every: stage.save_every,
+      data: hashOf(stage.data),
+      start: weightsHash,
+      replay: replay && { ...replay, from: replay.from.map(({ stage: from, data, skill }) => ({ from, skill, data: hashOf(data) })) },
+      probe: stage.probe,
+      flags: pipeline.flags,
+      skills: skills.map(({ id, probes, check, segments, own_stage }) => ({
+        id,
+        own_stage,
+        segments: segments ?? [],
+        probes: { id: hashOf(probes.id), ood: hashOf(probes.ood) },
+        check: check.kind === "function" ? { ...check, path: hashOf(functionFile(check)[0]) } : check,
+      })),
+    }),
+  );
+  return { stage, start, weightsHash, inputs, skills, replay, fingerprint };
+}
+
+/** The frozen spec of a run, as run.json holds it. */
+export function freezeRun(
+  pipeline: Pipeline,
+  plan: StagePlan,
+  where: { id: string; trusted: boolean; target: RunSpec["target"]; env: Record<string, string>; versions: Record<string, string>; created?: number },
+): RunSpec {
+  const { stage } = plan;
+  return {
+    schema: schemaVersion,
+    id: where.id,
+    stage: stage.id,
+    index: stage.index,
+    recipe: stage.recipe,
+    pipeline: { file: pipeline.file, name: pipeline.name, root: pipeline.root },
+    created: where.created ?? Date.now() / 1000,
+    start: plan.start,
+    base: pipeline.base,
+    data: stage.data,
+    inputs: plan.inputs,
+    args: stage.args,
+    adapter: stage.adapter,
+    launch: stage.launch,
+    seed: pipeline.seed,
+    save_every: stage.save_every,
+    skills: plan.skills,
+    probe: stage.probe,
+    flags: pipeline.flags,
+    replay: plan.replay,
+    target: where.target,
+    env: where.env,
+    fingerprint: plan.fingerprint,
+    trusted: where.trusted,
+    versions: where.versions,
+  };
+}
+
+export function stageOf(pipeline: Pipeline, id: string): Stage {
+  const stage = pipeline.stages.find((candidate) => candidate.id === id);
+  if (stage) return stage;
+  const names = pipeline.stages.map((candidate) => candidate.id).join(", ");
+  throw new AppError("not-found", `There is no stage \`${id}\` in ${pipeline.file}: its stages are ${names || "none yet"}.`);
+}
+
+async function startOf(pipeline: Pipeline, stage: Stage, runs: readonly RunRecord[], hasher: FileHasher): Promise<Pick<StagePlan, "start" | "weightsHash">> {
+  if (stage.from === null) {
+    const { sha256: weightsHash } = await hasher.model(pipeline.base);
+    return { start: { checkpoint: pipeline.base, label: "M0", run: null, step: null }, weightsHash };
+  }
+  const parent = newestFinished(runs, stage.from);
+  const checkpoint = parent?.state.checkpoints.find((candidate) => candidate.final);
+  if (!parent || !checkpoint) {
+    throw new AppError(
+      "not-finished",
+      `Stage \`${stage.id}\` starts from the last checkpoint of \`${stage.from}\`, which has no finished run: run \`${stage.from}\` first, or the whole chain.`,
+    );
+  }
+  const folder = join(parent.dir, checkpoint.path);
+  await hasher.model(folder); // also finds out whether the checkpoint is still there
+  return {
+    start: { checkpoint: folder, label: `M${parent.spec.index}`, run: parent.id, step: checkpoint.step },
+    weightsHash: checkpoint.weightsHash,
+  };
+}
+
+function skillSpecs(pipeline: Pipeline): SkillSpec[] {
+  return pipeline.skills.map(({ id, probes, check, segments }) => ({
+    id,
+    probes,
+    check: check satisfies CheckSpec,
+    ...(segments.length > 0 ? { segments } : {}),
+    own_stage: ownStage(pipeline, id),
+  }));
+}
+
+/** The module of a check function of the user's own, where it is a file in the folder the check names. */
+function functionFile(check: CheckSpec): string[] {
+  if (check.kind !== "function" || check.path === undefined) return [];
+  const file = join(check.path, `${(check.function.split(":")[0] ?? "").replaceAll(".", "/")}.py`);
+  return existsSync(file) ? [file] : [];
+}
+
+/** The stage that teaches a skill: the first of the same name. */
+function ownStage(pipeline: Pipeline, skill: string): string | null {
+  return pipeline.stages.find((stage) => stage.id === skill)?.id ?? null;
+}
+
+function replaySpec(pipeline: Pipeline, stage: Stage): ReplaySpec | null {
+  if (!stage.replay) return null;
+  const { buffer: id, ratio } = stage.replay;
+  const buffer = pipeline.buffers.find((candidate) => candidate.id === id);
+  if (!buffer) throw new AppError("bad-pipeline", `Stage \`${stage.id}\` replays from buffer \`${id}\`, which ${pipeline.file} does not define.`);
+  return {
+    buffer: id,
+    ratio,
+    rows: buffer.rows,
+    from: buffer.from.map((source) => {
+      const skill = pipeline.skills.find((candidate) => candidate.id === source)?.id ?? null;
+      return { stage: source, data: stageOf(pipeline, source).data, skill };
+    }),
+    quality: buffer.quality,
+    diversity: buffer.diversity,
+  };
+}
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+/** JSON with sorted keys: two specs that say the same have the same text, whatever order seesaw.yaml wrote it in. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (value !== null && typeof value === "object") {
+    const entries = Object.entries(value).filter(([, item]) => item !== undefined);
+    return `{${entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, item]) => `${JSON.stringify(key)}:${canonical(item)}`).join(",")}}`;
+  }
+  return JSON.stringify(value) ?? "null";
+}

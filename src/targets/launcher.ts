@@ -1,0 +1,276 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Diagnostic, Pipeline } from "../domain/pipelineModel.ts";
+import type { RunStatus } from "../domain/runState.ts";
+import type { AttemptProbe, AttemptSpec } from "../protocol/attempt.ts";
+import type { RunSpec } from "../protocol/runSpec.ts";
+import type { RunRecord, RunStore } from "../storage/runStore.ts";
+import { AppError } from "../util/errors.ts";
+import type { Log } from "../util/log.ts";
+import { freezeRun, newestFinished, planStage, stageOf, type StagePlan } from "./freezeRun.ts";
+import type { FileHasher } from "./hashFiles.ts";
+import { LocalTarget, diskError, writeJson } from "./local.ts";
+import { preflight } from "./preflight.ts";
+import { findPython, pythonPlaces, requirePython, type PythonChoice, type PythonRequest } from "./python.ts";
+import { attemptName, newRunId } from "./runId.ts";
+import { attemptEnv, recipeArgv } from "./runnerEnv.ts";
+import { lockStage } from "./stageLock.ts";
+
+/** Where to look for Python beyond what the pipeline itself says. */
+export type PythonHints = Pick<PythonRequest, "explicit" | "fromHost" | "top">;
+
+export interface StartOptions {
+  /** The person trusted the workspace: only then a program is started. */
+  trusted: boolean;
+  python?: PythonHints;
+  signal?: AbortSignal;
+}
+
+export interface StartedRun {
+  id: string;
+  dir: string;
+  attempt: number;
+  argv: string[];
+  python: PythonChoice;
+  probe: AttemptProbe;
+  /** Sentences for the person, e.g. that the stage before has changed since. */
+  notes: string[];
+}
+
+/** What starting a stage now would do. Nothing is started to find out. */
+export interface StageOutlook {
+  plan: StagePlan;
+  /** The finished run with the same fingerprint, if the stage is up to date. */
+  upToDate: RunRecord | null;
+  active: RunRecord | null;
+}
+
+const activeStatuses: ReadonlySet<RunStatus> = new Set<RunStatus>(["starting", "running", "stopping", "orphan"]);
+
+export function isActive(run: RunRecord): boolean {
+  return activeStatuses.has(run.state.status);
+}
+
+/** Starts, resumes and stops runs. What it decides is in the run folder; it keeps no state of its own. */
+export class Launcher {
+  private readonly runnerDir: string;
+  private readonly runs: RunStore;
+  private readonly hasher: FileHasher;
+  private readonly log: Log;
+
+  constructor(deps: { runnerDir: string; runs: RunStore; hasher: FileHasher; log: Log }) {
+    this.runnerDir = deps.runnerDir;
+    this.runs = deps.runs;
+    this.hasher = deps.hasher;
+    this.log = deps.log;
+  }
+
+  /** Reads and hashes the stage's inputs and says whether it is up to date or running. */
+  async outlook(pipeline: Pipeline, stageId: string): Promise<StageOutlook> {
+    const { runs } = await this.runs.list(pipeline.root);
+    const plan = await planStage(pipeline, stageId, runs, this.hasher);
+    const newest = newestFinished(runs, stageId);
+    return {
+      plan,
+      upToDate: newest?.spec.fingerprint === plan.fingerprint ? newest : null,
+      active: runs.find((run) => run.stage === stageId && isActive(run)) ?? null,
+    };
+  }
+
+  /** The Python a stage would use. Starts the candidates, so the workspace must be trusted. */
+  async python(pipeline: Pipeline, stageId: string, options: StartOptions): Promise<PythonChoice> {
+    this.mustTrust(options, pipeline.root);
+    return findPython(this.pythonRequest(pipeline.root, this.target(pipeline, stageId), options));
+  }
+
+  /**
+   * Starts one stage and resolves when its agent has answered. Of several windows that start the same stage exactly one
+   * wins; the others get AppError("already-running") naming the run.
+   */
+  async startStage(pipeline: Pipeline, diagnostics: readonly Diagnostic[], stageId: string, options: StartOptions): Promise<StartedRun> {
+    this.mustTrust(options, pipeline.root);
+    mustBeValid(diagnostics);
+    const stage = stageOf(pipeline, stageId);
+    const runsDir = join(pipeline.root, ".seesaw", "runs");
+    const id = newRunId(stageId);
+    const release = await lockStage(runsDir, stageId, id).catch((error: unknown) => {
+      throw AppError.is(error) ? error : diskError(runsDir, error);
+    });
+    try {
+      await this.dropUnborn(pipeline.root, stageId);
+      const { plan, active } = await this.outlook(pipeline, stageId);
+      if (active) throw alreadyRunning(active);
+      const target = this.target(pipeline, stageId);
+      const python = requirePython(await findPython(this.pythonRequest(pipeline.root, target, options)));
+      const env = attemptEnv(this.runnerDir, stage.env, stage.launch.processes);
+      const spec = freezeRun(pipeline, plan, {
+        id,
+        trusted: options.trusted,
+        target: { id: target.id, kind: target.kind, python: python.command },
+        env: stage.env,
+        versions: { ...python.packages, python: python.version ?? "", seesaw: schemaVersionOfRunner },
+      });
+      const dir = join(runsDir, id);
+      // Everything up to the launch happens aside: a run folder that can be seen has passed the preflight.
+      const aside = join(runsDir, `.new-${id}`);
+      const argv = recipeArgv(python.command, stage.recipe, dir, stage.launch);
+      try {
+        await mkdir(aside, { recursive: true });
+        await writeJson(join(aside, "run.json"), spec);
+        const notes = await preflight(python.command, this.runnerDir, join(aside, "run.json"), env, options.signal);
+        await rename(aside, dir);
+        const probe = await this.launch(dir, 1, spec, argv, env);
+        this.log.info(`Started ${id}: ${argv.join(" ")}`);
+        return { id, dir, attempt: 1, argv, python, probe, notes: [...this.parentNotes(plan), ...notes] };
+      } catch (error) {
+        await rm(aside, { recursive: true, force: true });
+        throw error;
+      }
+    } finally {
+      await release();
+    }
+  }
+
+  /** Goes on with a run that ended before it was done: a new attempt in the same folder, from its last checkpoint. */
+  async resumeRun(root: string, runId: string, options: StartOptions): Promise<StartedRun> {
+    this.mustTrust(options, root);
+    const first = await this.findRun(root, runId);
+    const release = await lockStage(join(root, ".seesaw", "runs"), first.stage, runId);
+    try {
+      const run = await this.findRun(root, runId);
+      if (isActive(run)) throw alreadyRunning(run);
+      if (run.state.status === "done") throw new AppError("usage", `Run ${run.id} is finished: there is nothing to resume. Run the stage again instead.`);
+      const { spec } = run;
+      const explicit = options.python?.explicit ?? (existsSync(spec.target.python) ? { command: spec.target.python, setting: "run.json" } : undefined);
+      const request = this.pythonRequest(root, null, { ...options, python: { ...options.python, ...(explicit ? { explicit } : {}) } });
+      const python = requirePython(await findPython(request));
+      const env = attemptEnv(this.runnerDir, spec.env, spec.launch.processes);
+      const argv = recipeArgv(python.command, spec.recipe, run.dir, spec.launch);
+      const notes = await preflight(python.command, this.runnerDir, join(run.dir, "run.json"), env, options.signal);
+      const attempt = (await attemptNumbers(run.dir)).at(-1) ?? 0;
+      const probe = await this.launch(run.dir, attempt + 1, spec, argv, env);
+      this.log.info(`Resumed ${runId} as attempt ${attempt + 1}`);
+      return { id: runId, dir: run.dir, attempt: attempt + 1, argv, python, probe, notes };
+    } finally {
+      await release();
+    }
+  }
+
+  /** Asks a run to stop: it saves nothing more, ends as `cancelled`, and its folder stays. Resolves before it has ended. */
+  async stopRun(root: string, runId: string, options: StartOptions): Promise<AttemptProbe> {
+    this.mustTrust(options, root);
+    const run = await this.findRun(root, runId);
+    const attempt = (await attemptNumbers(run.dir)).at(-1);
+    if (attempt === undefined || !isActive(run)) throw new AppError("usage", `Run ${run.id} is not running: it is ${run.state.status}.`);
+    return new LocalTarget(this.runnerDir, this.anyPython(root, run.spec)).cancel(join(run.dir, attemptName(attempt)));
+  }
+
+  /** The run with this id. AppError("not-found"). */
+  private async findRun(root: string, runId: string): Promise<RunRecord> {
+    const { runs, unreadable } = await this.runs.list(root);
+    const run = runs.find((candidate) => candidate.id === runId);
+    if (run) return run;
+    const broken = unreadable.find((candidate) => candidate.id === runId);
+    if (broken) throw new AppError("run-unreadable", broken.message);
+    throw new AppError("not-found", `There is no run ${runId} in ${join(root, ".seesaw", "runs")}.`);
+  }
+
+  private async launch(dir: string, attempt: number, spec: RunSpec, argv: string[], env: Record<string, string>): Promise<AttemptProbe> {
+    const attemptDir = join(dir, attemptName(attempt));
+    const attemptSpec: AttemptSpec = {
+      v: 1,
+      nonce: randomBytes(16).toString("hex"),
+      argv,
+      cwd: spec.pipeline.root,
+      env,
+      epoch: attempt,
+      grace_s: 20,
+      beat_s: 1,
+      fate: false,
+      run: "..",
+    };
+    let probe: AttemptProbe;
+    try {
+      probe = await new LocalTarget(this.runnerDir, argv[0] ?? spec.target.python).launch(attemptDir, attemptSpec);
+    } catch (error) {
+      // No claim: no agent ever began, so the folder tells nothing.
+      if (!existsSync(join(attemptDir, "claim"))) await rm(attempt === 1 ? dir : attemptDir, { recursive: true, force: true });
+      throw error;
+    }
+    if (probe.state === "absent" || probe.state === "claimed") {
+      throw new AppError("agent-failed", `The agent of ${spec.id} did not report a start in time: see ${join(attemptDir, "agent.log")}.`);
+    }
+    return probe;
+  }
+
+  /** Removes run folders whose launcher died before it had started an agent. Only under the stage's lock. */
+  private async dropUnborn(root: string, stage: string): Promise<void> {
+    const runsDir = join(root, ".seesaw", "runs");
+    for (const name of await readdir(runsDir)) {
+      if (name.startsWith(`.new-${stage}-`)) await rm(join(runsDir, name), { recursive: true, force: true });
+    }
+    for (const run of (await this.runs.list(root)).runs) {
+      if (run.stage !== stage || run.state.lastSeq > 0) continue;
+      const attempts = await attemptNumbers(run.dir);
+      if (attempts.length > 1 || existsSync(join(run.dir, attemptName(1), "claim"))) continue;
+      this.log.warn(`Removed ${run.dir}: its start was interrupted before anything ran.`);
+      await rm(run.dir, { recursive: true, force: true });
+    }
+  }
+
+  private parentNotes(plan: StagePlan): string[] {
+    return plan.start.run === null ? [] : [`Starts from ${plan.start.label}, the last checkpoint of ${plan.start.run}.`];
+  }
+
+  private target(pipeline: Pipeline, stageId: string): { id: string; kind: string; python: string | null } {
+    const stage = stageOf(pipeline, stageId);
+    const target = pipeline.targets.find((candidate) => candidate.id === stage.on);
+    if (target) return target;
+    if (stage.on === "local") return { id: "local", kind: "local", python: null };
+    throw new AppError("bad-pipeline", `Stage \`${stageId}\` runs on target \`${stage.on}\`, which ${pipeline.file} does not define.`);
+  }
+
+  private pythonRequest(root: string, target: { id: string; python: string | null } | null, options: StartOptions): PythonRequest {
+    return {
+      root,
+      ...options.python,
+      ...(target !== null && target.python !== null ? { target: { id: target.id, python: target.python } } : {}),
+      probeFile: join(this.runnerDir, "probe.py"),
+      log: this.log,
+      ...(options.signal ? { signal: options.signal } : {}),
+    };
+  }
+
+  /** The agent's own verbs need no packages: the run's Python, or any other if that one is gone. */
+  private anyPython(root: string, spec: RunSpec): string {
+    if (existsSync(spec.target.python)) return spec.target.python;
+    const place = pythonPlaces({ root, probeFile: "" })[0];
+    if (place) return place.command;
+    throw new AppError("no-python", `${spec.target.python}, which started this run, is gone and no other Python was found: install Python 3.`);
+  }
+
+  private mustTrust(options: StartOptions, root: string): void {
+    if (!options.trusted) throw new AppError("untrusted", `Nothing is started from ${root} before you trust this workspace.`);
+  }
+}
+
+const schemaVersionOfRunner = "0.1.0";
+
+function mustBeValid(diagnostics: readonly Diagnostic[]): void {
+  const errors = diagnostics.filter((diagnostic) => diagnostic.severity === "error");
+  if (errors.length === 0) return;
+  const lines = errors.map(({ file, range, message }) => `${file}:${range.line}:${range.column}: ${message}`);
+  throw new AppError("bad-pipeline", lines.join("\n"));
+}
+
+function alreadyRunning(run: RunRecord): AppError {
+  return new AppError("already-running", `Stage \`${run.stage}\` is already running as ${run.id} (${run.state.status}): wait for it, or stop it with \`seesaw stop ${run.stage}\`.`);
+}
+
+/** Numbers of the attempt folders, ascending. */
+async function attemptNumbers(dir: string): Promise<number[]> {
+  const names = await readdir(dir);
+  return names.flatMap((name) => /^attempt-(\d{4})$/.exec(name)?.[1] ?? []).map(Number).sort((a, b) => a - b);
+}

@@ -1,0 +1,106 @@
+import { mkdir, open, rename, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import type { AttemptProbe, AttemptSpec } from "../protocol/attempt.ts";
+import { AppError, messageOf } from "../util/errors.ts";
+import { run } from "./spawn.ts";
+import type { FilePiece, Target } from "./target.ts";
+
+const launchTimeoutMs = 90_000;
+const verbTimeoutMs = 30_000;
+
+/** This machine: the agent's verbs are plain child processes. */
+export class LocalTarget implements Target {
+  readonly kind = "local";
+  private readonly agent: string;
+  private readonly python: string;
+
+  /** `runnerDir` holds `seesaw_runner`; `python` runs the agent (any Python ≥ 3.8, packages do not matter). */
+  constructor(runnerDir: string, python: string) {
+    this.agent = join(runnerDir, "seesaw_runner", "agent.py");
+    this.python = python;
+  }
+
+  async launch(attemptDir: string, spec: AttemptSpec): Promise<AttemptProbe> {
+    await mkdir(attemptDir, { recursive: true });
+    await writeJson(join(attemptDir, "spec.json"), spec);
+    return this.ask(["run", attemptDir, "--detach"], launchTimeoutMs);
+  }
+
+  probe(attemptDir: string): Promise<AttemptProbe> {
+    return this.ask(["probe", attemptDir]);
+  }
+
+  cancel(attemptDir: string): Promise<AttemptProbe> {
+    return this.ask(["cancel", attemptDir]);
+  }
+
+  reap(attemptDir: string): Promise<AttemptProbe> {
+    return this.ask(["reap", attemptDir]);
+  }
+
+  /** Read directly: on this machine the detour through the agent would give the same bytes. */
+  async read(attemptDir: string, file: string, offset: number, max = 1 << 20): Promise<FilePiece> {
+    let handle;
+    try {
+      handle = await open(join(attemptDir, file), "r");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return { bytes: new Uint8Array(), size: 0 };
+      throw error;
+    }
+    try {
+      const { size } = await handle.stat();
+      const bytes = new Uint8Array(Math.max(0, Math.min(max, size - offset)));
+      const { bytesRead } = await handle.read(bytes, 0, bytes.length, offset);
+      return { bytes: bytes.subarray(0, bytesRead), size };
+    } finally {
+      await handle.close();
+    }
+  }
+
+  private async ask(verb: string[], timeout = verbTimeoutMs): Promise<AttemptProbe> {
+    const result = await run([this.python, this.agent, ...verb], { timeout });
+    // The last line that is an object is the answer; a site's start-up files may print before it.
+    for (const line of result.stdout.trim().split("\n").reverse()) {
+      if (!line.startsWith("{")) continue;
+      try {
+        return JSON.parse(line) as AttemptProbe;
+      } catch {
+        // not the answer
+      }
+    }
+    const said = result.stderr.trim().split("\n").at(-1) ?? "";
+    const how = result.timedOut ? "no answer in time" : result.signal === null ? `exit code ${result.code}` : `signal ${result.signal}`;
+    throw new AppError("agent-failed", `The run agent failed at \`${verb[0]}\` in ${verb[1]} (${how})${said ? `: ${said.slice(0, 500)}` : ""}`);
+  }
+}
+
+/** Writes JSON to a temporary name in the same folder, syncs, renames. AppError("disk-full") when there is no room. */
+export async function writeJson(path: string, value: unknown): Promise<void> {
+  const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
+  try {
+    const handle = await open(temporary, "w");
+    try {
+      await handle.writeFile(`${JSON.stringify(value, null, 1)}\n`);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => {});
+    throw diskError(path, error);
+  }
+}
+
+/** A failed write as a sentence. */
+export function diskError(path: string, error: unknown): AppError {
+  const code = (error as NodeJS.ErrnoException).code;
+  if (code === "ENOSPC" || code === "EDQUOT") {
+    const what = code === "ENOSPC" ? "the disk is full" : "your quota is used up";
+    return new AppError("disk-full", `${path} could not be written: ${what}. Free some space and try again.`, { cause: error });
+  }
+  if (code === "EACCES" || code === "EROFS" || code === "EPERM") {
+    return new AppError("bad-input", `${path} could not be written: this folder is read-only for you.`, { cause: error });
+  }
+  return error instanceof AppError ? error : new AppError("internal", `${path} could not be written: ${messageOf(error)}.`, { cause: error });
+}

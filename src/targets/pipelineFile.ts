@@ -1,0 +1,57 @@
+import { readFile } from "node:fs/promises";
+import { existsSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import type { Diagnostic, Pipeline } from "../domain/pipelineModel.ts";
+import { AppError } from "../util/errors.ts";
+import { parsePipeline, pipelineFileProblems } from "../domain/pipeline.ts";
+
+export const pipelineFileName = "seesaw.yaml";
+
+export interface LoadedPipeline {
+  file: string;
+  text: string;
+  /** null when the file has errors that leave nothing to work with. */
+  pipeline: Pipeline | null;
+  diagnostics: Diagnostic[];
+}
+
+/** The file a command works on: the one named (a folder means the seesaw.yaml in it), else the nearest one upwards. */
+export function findPipelineFile(cwd: string, named?: string): string {
+  if (named !== undefined) {
+    const path = resolve(cwd, named);
+    if (!existsSync(path)) throw new AppError("not-found", `${path} does not exist: give the path of a seesaw.yaml, or make one with \`seesaw init\`.`);
+    return statSync(path).isDirectory() ? findIn(path) : path;
+  }
+  for (let folder = resolve(cwd); ; folder = dirname(folder)) {
+    if (existsSync(join(folder, pipelineFileName))) return join(folder, pipelineFileName);
+    if (dirname(folder) === folder) break;
+  }
+  throw new AppError("not-found", `There is no ${pipelineFileName} in ${resolve(cwd)} or above it: make one with \`seesaw init\`, or name one with --file.`);
+}
+
+function findIn(folder: string): string {
+  const path = join(folder, pipelineFileName);
+  if (existsSync(path)) return path;
+  throw new AppError("not-found", `There is no ${pipelineFileName} in ${folder}: make one with \`seesaw init\`.`);
+}
+
+/** Reads and checks a pipeline as it is on disk. `files`: also whether the files it names are there. */
+export async function loadPipeline(file: string, { files = false } = {}): Promise<LoadedPipeline> {
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    throw new AppError("not-found", `${file} could not be read (${(error as NodeJS.ErrnoException).code}).`, { cause: error });
+  }
+  const { pipeline, diagnostics } = parsePipeline(text, file);
+  const missing = files && pipeline !== null ? pipelineFileProblems(pipeline, existsSync) : [];
+  return { file, text, pipeline, diagnostics: [...diagnostics, ...missing] };
+}
+
+/** The pipeline, or AppError("bad-pipeline") that lists its errors with line and column. */
+export function requirePipeline({ file, pipeline, diagnostics }: LoadedPipeline): Pipeline {
+  const errors = diagnostics.filter(({ severity }) => severity === "error");
+  if (pipeline !== null && errors.length === 0) return pipeline;
+  const lines = errors.map((problem) => `${problem.file}:${problem.range.line}:${problem.range.column}: ${problem.message}`);
+  throw new AppError("bad-pipeline", lines.join("\n") || `${file} is no pipeline.`);
+}

@@ -1,0 +1,72 @@
+"""The batch plan: exact replay share, every row in turn, and what each process of a distributed run gets."""
+
+from collections import Counter
+
+import pytest
+from seesaw_runner.plan import PlanSampler, make_plan, replay_counts, total_steps
+from seesaw_runner.probe_callback import eval_steps, probe_steps
+
+
+def lengths(n):
+    return [10 + (7 * k) % 23 for k in range(n)]
+
+
+def test_every_row_is_drawn_before_any_is_drawn_again():
+    plan = make_plan(lengths=lengths(37), own=37, steps=25, batch=4, accumulation=2, seed=1)
+    assert len(plan.order) == 25 * 8 and plan.steps == 25
+    counts = Counter(plan.order)
+    assert set(counts) == set(range(37)) and max(counts.values()) - min(counts.values()) <= 1
+
+
+def test_replay_share_is_exact_and_spread():
+    plan = make_plan(lengths=lengths(60), own=50, steps=40, batch=7, accumulation=2, world=2, ratio=0.1, seed=5)
+    assert plan.replay_total() == round(0.1 * 40 * 28)
+    assert sum(sum(plan.replay_of(s).values()) for s in range(1, 41)) == plan.replay_total()
+    batches = [plan.order[k : k + 7] for k in range(0, len(plan.order), 7)]
+    assert {sum(i >= 50 for i in b) for b in batches} <= {0, 1}
+
+
+@pytest.mark.parametrize("ratio", [0.05, 0.3, 0.5, 0.99])
+def test_replay_counts_sum(ratio):
+    import random
+
+    counts = replay_counts(30, 8, ratio, random.Random(0))
+    assert sum(counts) == round(ratio * 240) and max(counts) - min(counts) <= 1 and max(counts) <= 8
+
+
+def test_same_seed_same_plan_and_batches_are_of_like_length():
+    one, two, other = (make_plan(lengths=lengths(400), own=400, steps=40, batch=8, seed=s) for s in (1, 1, 2))
+    assert one.order == two.order != other.order
+    spread = lambda order: sum(max(b) - min(b) for b in ([lengths(400)[i] for i in order[k : k + 8]] for k in range(0, 320, 8)))  # noqa: E731
+    import random
+
+    mixed = random.Random(0).sample(range(400), 320)
+    assert spread(one.order) < 0.6 * spread(mixed)
+
+
+@pytest.mark.parametrize(("world", "accumulation"), [(1, 1), (2, 3)])
+def test_accelerate_gives_each_process_its_part_of_the_step(world, accumulation):
+    """accelerate's shards of torch's batches, put together again, are exactly the plan's step."""
+    from accelerate.data_loader import BatchSamplerShard
+    from torch.utils.data import BatchSampler
+
+    plan = make_plan(lengths=lengths(30), own=30, steps=5, batch=4, accumulation=accumulation, world=world, seed=2)
+    shards = [list(BatchSamplerShard(BatchSampler(PlanSampler(plan), 4, False), world, rank)) for rank in range(world)]
+    assert all(len(s) == 5 * accumulation for s in shards)
+    for step in range(5):
+        seen = [i for s in shards for b in s[step * accumulation : (step + 1) * accumulation] for i in b]
+        assert Counter(seen) == Counter(plan.rows_of(step + 1))
+
+
+def test_nothing_to_draw_from_is_a_sentence():
+    with pytest.raises(ValueError, match="no usable training row"):
+        make_plan(lengths=[], own=0, steps=1, batch=1)
+    with pytest.raises(ValueError, match="buffer"):
+        make_plan(lengths=[3], own=1, steps=1, batch=1, ratio=0.5)
+
+
+def test_steps_and_probe_points():
+    assert total_steps(100, 32, -1, 2.0) == 7 and total_steps(100, 32, 5, 2.0) == 5
+    assert probe_steps(20, 80) == [20, 40, 60, 80] and probe_steps([3, 200], 50) == [3, 50]
+    assert probe_steps("log", 40) == [1, 2, 3, 6, 12, 24, 40]
+    assert eval_steps(None, 9) == [9] and eval_steps(4, 9) == [4, 8, 9]

@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { afterEach, before, beforeEach, test } from "node:test";
+import { cpSync } from "node:fs";
+import { followRun } from "../../../src/targets/followRun.ts";
+import { run, type RunResult } from "../../../src/targets/spawn.ts";
+import { FakeWorkspace } from "../targets/fakeWorkspace.ts";
+import { BundledCli } from "./bundledCli.ts";
+
+// `run`, `stop` and `logs` as processes, with the real agent and a stand-in recipe.
+let bundle: BundledCli;
+let box: FakeWorkspace;
+before(async () => {
+  bundle = await BundledCli.build();
+  return () => bundle.dispose();
+});
+beforeEach(() => {
+  box = new FakeWorkspace();
+  cpSync(bundle.dir, join(box.install, "dist"), { recursive: true });
+});
+afterEach(() => box.dispose());
+
+const argv = (...args: string[]): string[] => [process.execPath, join(box.install, "dist/cli.js"), ...args];
+const env = (): NodeJS.ProcessEnv => ({ ...process.env, XDG_CACHE_HOME: join(box.dir, "cache"), NO_COLOR: "1", FORCE_COLOR: undefined, SEESAW_PYTHON: undefined });
+const cli = (...args: string[]): Promise<RunResult> => run(argv(...args), { cwd: box.root, env: env(), timeout: 60_000 });
+const newest = async () => (await box.services.runs.list(box.root)).runs[0];
+
+test("a stage is followed to its end; then it is up to date", async () => {
+  await box.pipeline();
+  const first = await cli("run", "a");
+  assert.equal(first.code, 0, first.stderr);
+  assert.match(first.stdout, /^✓ a  M1  2 steps  .*loss 0\.500\n$/);
+  assert.match(first.stderr, /^a: starting \(1 of 1\)\n/);
+  const second = await cli("run", "a");
+  assert.match(second.stdout, /^✓ a  up to date \(a-\d{8}T\d{6}-[0-9a-f]{4}\)\n$/);
+  assert.equal((await cli("run", "b", "--json")).code, 0);
+});
+
+test("a failure is exit code 1 with its reason and what to do; --resume goes on", async () => {
+  await box.pipeline({ fail_at: 1 });
+  const failed = await cli("run", "--all");
+  assert.equal(failed.code, 1);
+  assert.match(failed.stdout, /^✗ a  failed after .*\. It failed \(nan-loss\): The loss became NaN at step 1\.\n$/);
+  assert.match(failed.stderr, /The chain stopped at a: `seesaw logs a` shows its output, `seesaw run a --resume` goes on/);
+  const resumed = await cli("run", "a", "--resume");
+  assert.equal(resumed.code, 0, resumed.stderr);
+  assert.equal((await newest())?.state.attempt, 2);
+  assert.equal((await cli("run", "a", "--resume")).code, 3);
+});
+
+test("an interrupt leaves the stage running; others see it, and stop ends it", async () => {
+  await box.pipeline({ steps: 200 });
+  const child = spawn(argv("run", "a")[0] ?? "", argv("run", "a").slice(1), { cwd: box.root, env: env(), stdio: ["ignore", "pipe", "pipe"] });
+  let said = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  while ((await newest())?.state.status !== "running") await new Promise((resolve) => setTimeout(resolve, 50));
+  child.kill("SIGINT");
+  const code = await new Promise((resolve) => child.once("close", resolve));
+  assert.equal(code, 130);
+  assert.match(said, /a goes on without this window \(a-.*\)\. Follow it with `seesaw logs a -f`, stop it with `seesaw stop a`/);
+  assert.equal((await newest())?.state.status, "running");
+  const second = await cli("run", "a");
+  assert.deepEqual([second.code, /Stage `a` is already running as a-/.test(second.stderr)], [4, true], second.stderr);
+  const stopped = await cli("stop", "--json");
+  assert.equal(stopped.code, 0, stopped.stderr);
+  assert.deepEqual((JSON.parse(stopped.stdout) as { stopped: { status: string }[] }).stopped.map(({ status }) => status), ["cancelled"]);
+  assert.equal((await cli("stop", "a")).code, 2);
+});
+
+test("on a terminal one line is rewritten, and a second Ctrl-C stops the stage too", async () => {
+  await box.pipeline({ steps: 200 });
+  const ended = await run(["python3", join(import.meta.dirname, "terminal.py"), "█", "Press Ctrl-C again", "--", ...argv("run", "a")], { cwd: box.root, env: { ...env(), TERM: "xterm" }, timeout: 60_000 });
+  const { code, output } = JSON.parse(ended.stdout) as { code: number; output: string };
+  assert.equal(code, 130, output);
+  assert.match(output, /\r\u001b\[2Ka {2}█/);
+  assert.match(output, /\d+\/200  loss \d\.\d{3}  100 tokens\/s  ETA 1\.0 s/);
+  assert.match(output, /a was stopped \(cancelled\)/);
+  assert.equal((await newest())?.state.status, "cancelled");
+});
+
+test("logs shows the output or the events, and follows to the end", async () => {
+  await box.pipeline({ steps: 10, pause: 0.1 });
+  assert.equal((await cli("run", "a", "--detach")).code, 0);
+  const followed = await cli("logs", "-f");
+  assert.equal(followed.stdout, Array.from({ length: 10 }, (_, i) => `step ${i + 1}\n`).join(""));
+  assert.match(followed.stderr, /It finished\./);
+  assert.equal((await cli("logs", "a", "-n", "2")).stdout, "step 9\nstep 10\n");
+  const events = (await cli("logs", "a", "-n", "1", "--json")).stdout;
+  assert.equal((JSON.parse(events) as { type: string }).type, "run.finished");
+});
+
+test("a detached chain goes on without its terminal", async () => {
+  await box.pipeline();
+  const started = await cli("run", "--all", "--detach", "--json");
+  const { event, log } = JSON.parse(started.stdout) as { event: string; log: string };
+  assert.deepEqual([started.code, event, log], [0, "detached", join(box.root, ".seesaw/chain.log")]);
+  for (let tries = 0; tries < 300 && (await newest())?.stage !== "b"; tries++) await new Promise((resolve) => setTimeout(resolve, 50));
+  const last = await newest();
+  assert.equal((await followRun(box.services.runs, box.root, last?.id ?? "", () => {})).state.status, "done");
+});

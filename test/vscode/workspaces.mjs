@@ -1,0 +1,114 @@
+// Makes the workspaces that the tests open, in .cache. Needs Node 24: it runs the project's TypeScript as it is.
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { recordRuns } from "./recordRuns.ts";
+import { root } from "../../.config/scripts/setup.mjs";
+
+const sample = join(root, "media", "sample");
+const copySample = (to) => cpSync(sample, to, { recursive: true, filter: (source) => !source.includes(".seesaw") });
+
+/** The sample with recorded runs of its first three stages, the second with a failed run before it. */
+export function recordedWorkspace(dir, stages = ["math", "search", "tool"]) {
+  fresh(dir);
+  copySample(dir);
+  recordRuns({ root: dir, stages, failedFirst: ["search"] });
+  return dir;
+}
+
+/** A folder in which there is nothing for us. */
+export function bareWorkspace(dir) {
+  fresh(dir);
+  writeFileSync(join(dir, "notes.md"), "# Nothing to see\n");
+  return dir;
+}
+
+/** Recorded runs, and everything case V07 would have us start. */
+export function untrustedWorkspace(dir) {
+  recordedWorkspace(dir, ["math", "search"]);
+  rmSync(join(dir, "slope"), { recursive: true, force: true });
+  rmSync(join(dir, "replay"), { recursive: true, force: true });
+  writeFileSync(join(dir, "evil.sh"), '#!/bin/sh\ntouch "$(dirname "$0")/TRUST_CANARY"\n', { mode: 0o755 });
+  mkdirSync(join(dir, ".vscode"));
+  const evil = join(dir, "evil.sh");
+  writeFileSync(join(dir, ".vscode", "settings.json"), JSON.stringify({ "seesaw.python.path": evil, "python.defaultInterpreterPath": evil }));
+  mkdirSync(join(dir, ".venv", "bin"), { recursive: true });
+  cpSync(evil, join(dir, ".venv", "bin", "python"));
+  return dir;
+}
+
+/**
+ * The sample after its first three stages really ran (about a minute), made once and copied: pictures show what is true.
+ * Cached as long as the sample and its seesaw.yaml stay the same.
+ */
+export async function trainedWorkspace(dir, python, cache) {
+  const key = createHash("sha256").update(readFileSync(join(sample, "seesaw.yaml"))).update(readFileSync(join(sample, "models", "m0", "model.safetensors"))).digest("hex");
+  const stamp = join(cache, "key");
+  if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== key) {
+    fresh(cache);
+    copySample(cache);
+    await train(cache, ["math", "search", "tool"], python);
+    writeFileSync(stamp, key);
+  }
+  fresh(dir);
+  cpSync(cache, dir, { recursive: true });
+  for (const name of ["slope", "replay", "key"]) rmSync(join(dir, name), { recursive: true, force: true });
+  // A copied run names the folder it was made in; the stage that follows must find its start here.
+  for (const run of readdirSync(join(dir, ".seesaw", "runs"))) {
+    const file = join(dir, ".seesaw", "runs", run, "run.json");
+    if (existsSync(file)) writeFileSync(file, readFileSync(file, "utf8").replaceAll(cache, dir));
+  }
+  mkdirSync(join(dir, ".vscode"), { recursive: true });
+  writeFileSync(join(dir, ".vscode", "settings.json"), JSON.stringify({ "seesaw.python.path": python }));
+  return dir;
+}
+
+/** Runs stages to their end with the same code as the command line. */
+async function train(dir, stages, python) {
+  const { createServices } = await import("../../src/services.ts");
+  const { loadPipeline, requirePipeline } = await import("../../src/targets/pipelineFile.ts");
+  const { runChain } = await import("../../src/targets/chainRunner.ts");
+  const loaded = await loadPipeline(join(dir, "seesaw.yaml"));
+  const services = createServices({ log: { debug() {}, info() {}, warn: console.warn, error: console.error }, extensionDir: root, storageDir: join(dir, ".seesaw", "cache") });
+  try {
+    const { failed } = await runChain(services, requirePipeline(loaded), loaded.diagnostics, {
+      stages,
+      trusted: true,
+      python: { explicit: { command: python, setting: "the tests" } },
+      onEvent: (event) => {
+        if (event.type === "started" || event.type === "finished") console.log(`  ${event.stage} ${event.type}`);
+      },
+    });
+    if (failed !== null) throw new Error(`${failed.id} did not finish: ${JSON.stringify(failed.state.reason)}`);
+  } finally {
+    services.dispose();
+  }
+}
+
+/** One stage of four steps and one skill of sixteen prompts on the sample's model: real, and over in seconds. */
+export function tinyWorkspace(dir, python) {
+  fresh(dir);
+  for (const name of ["models", "data"]) cpSync(join(sample, name), join(dir, name), { recursive: true });
+  for (const split of ["probe", "ood"]) {
+    const file = join(dir, "data", `math.${split}.jsonl`);
+    writeFileSync(file, `${readFileSync(file, "utf8").split("\n").slice(0, 16).join("\n")}\n`);
+  }
+  const pipeline = `seesaw: 1
+name: tiny
+base: models/m0
+skills:
+  math: { probes: data/math.probe.jsonl, ood: data/math.ood.jsonl, check: { kind: number-after, marker: so } }
+probe: { every: 2, eval_every: 4, max_new_tokens: 24 }
+stages:
+  - { id: math, recipe: sft, data: data/math.train.jsonl, args: { max_steps: 4, learning_rate: 1.0e-3, per_device_train_batch_size: 8, logging_steps: 1 } }
+`;
+  writeFileSync(join(dir, "seesaw.yaml"), pipeline);
+  mkdirSync(join(dir, ".vscode"), { recursive: true });
+  writeFileSync(join(dir, ".vscode", "settings.json"), JSON.stringify({ "seesaw.python.path": python }));
+  return dir;
+}
+
+function fresh(dir) {
+  rmSync(dir, { recursive: true, force: true });
+  mkdirSync(dir, { recursive: true });
+}

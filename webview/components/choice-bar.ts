@@ -1,0 +1,83 @@
+import { LitElement, css, html, nothing, type TemplateResult } from "lit";
+import type { Split } from "../../src/protocol/runSpec.ts";
+import type { DriftChoices, DriftSelection } from "../../src/protocol/webview.ts";
+import { shared } from "../styles.ts";
+
+interface Choice {
+  value: string;
+  label: string;
+  title?: string;
+}
+
+/** The choices above the list: pipeline (when there are several), skill, probe set, and what to compare with. Fires `choose`. */
+export class ChoiceBar extends LitElement {
+  static override properties = { choices: { attribute: false }, selection: { attribute: false } };
+  declare choices: DriftChoices;
+  declare selection: DriftSelection;
+
+  static override styles = [
+    shared,
+    css`
+      :host {
+        display: grid;
+        grid-template-columns: repeat(auto-fit, minmax(88px, 1fr));
+        gap: 6px 8px;
+        padding: 8px 12px 10px;
+      }
+      .wide {
+        grid-column: 1 / -1;
+      }
+      label {
+        display: block;
+        min-width: 0;
+      }
+      span {
+        display: block;
+        font-size: 11px;
+        line-height: 16px;
+        color: var(--dim);
+      }
+      select {
+        width: 100%;
+        height: 24px;
+        padding: 0 2px;
+        font: inherit;
+        color: var(--vscode-dropdown-foreground);
+        background: var(--vscode-dropdown-background);
+        border: 1px solid var(--vscode-dropdown-border, transparent);
+        border-radius: 2px;
+        text-overflow: ellipsis;
+      }
+      select:focus {
+        outline: 1px solid var(--vscode-focusBorder);
+        outline-offset: -1px;
+      }
+    `,
+  ];
+
+  override render(): TemplateResult {
+    const { choices, selection } = this;
+    const skills = choices.skills.map(({ value, label, flag }) => ({ value, label: flag === null ? label : `⚑ ${label}`, title: flag ?? "" }));
+    return html`
+      ${choices.pipelines.length > 1 ? this.box("Pipeline", "wide", choices.pipelines, selection.pipeline, (pipeline) => ({ pipeline, skill: null, split: null, reference: null, row: null })) : nothing}
+      ${this.box("Skill", "", skills, selection.skill, (skill) => ({ skill, reference: null, row: null }))}
+      ${this.box("Probe set", "", choices.splits, selection.split, (split) => ({ split: split as Split, row: null }))}
+      ${this.box("Compared with", "", choices.references, selection.reference, (reference) => ({ reference }))}
+    `;
+  }
+
+  private box(name: string, style: string, options: Choice[], value: string | null, change: (value: string) => Partial<DriftSelection>): TemplateResult {
+    const chosen = (event: Event): void => {
+      const detail = change((event.target as HTMLSelectElement).value);
+      this.dispatchEvent(new CustomEvent("choose", { detail }));
+    };
+    return html`<label class=${style}>
+      <span>${name}</span>
+      <select @change=${chosen} ?disabled=${options.length === 0}>
+        ${options.map((option) => html`<option value=${option.value} title=${option.title ?? ""} ?selected=${option.value === value} .selected=${option.value === value}>${option.label}</option>`)}
+      </select>
+    </label>`;
+  }
+}
+
+customElements.define("seesaw-choice-bar", ChoiceBar);

@@ -1,0 +1,140 @@
+import { LitElement, css, html, nothing, type TemplateResult } from "lit";
+import type { DriftCheckpoint, DriftFilm, FilmRow } from "../../src/protocol/webview.ts";
+import { plain, probability, signed } from "../format.ts";
+import { shared, tokenClasses } from "../styles.ts";
+
+/** The numbers of one token under every checkpoint: a table. */
+export class TokenDetail extends LitElement {
+  static override properties = { film: { attribute: false }, checkpoints: { attribute: false }, token: { attribute: false }, row: { attribute: false } };
+  declare film: DriftFilm;
+  declare checkpoints: DriftCheckpoint[];
+  declare token: number;
+  declare row: number;
+
+  static override styles = [
+    shared,
+    tokenClasses,
+    css`
+      :host {
+        display: block;
+        container-type: inline-size;
+      }
+      h3 {
+        display: flex;
+        gap: 6px;
+        align-items: baseline;
+        margin-bottom: 4px;
+      }
+      h3 code {
+        padding: 0 3px;
+        font-family: var(--mono);
+        font-size: 12px;
+        background: var(--vscode-textCodeBlock-background);
+        white-space: pre;
+        unicode-bidi: isolate;
+      }
+      table {
+        width: 100%;
+        border-collapse: collapse;
+        font-size: 12px;
+        font-variant-numeric: tabular-nums;
+      }
+      th,
+      td {
+        padding: 1px 0 1px 8px;
+        line-height: 18px;
+        font-weight: normal;
+        text-align: right;
+        white-space: nowrap;
+      }
+      thead th {
+        font-size: 11px;
+        color: var(--dim);
+        border-bottom: 1px solid var(--line);
+      }
+      th:first-child {
+        padding-left: 4px;
+        text-align: left;
+      }
+      tr.current th,
+      tr.current td {
+        background: var(--vscode-list-inactiveSelectionBackground);
+        outline: 1px solid var(--vscode-contrastActiveBorder, transparent);
+        outline-offset: -1px;
+      }
+      .stage,
+      .entropy {
+        display: none;
+      }
+      td.instead {
+        max-width: 0;
+        width: 40%;
+        padding-left: 12px;
+        text-align: left;
+        overflow: hidden;
+        text-overflow: ellipsis;
+        font-family: var(--mono);
+      }
+      th.instead {
+        padding-left: 12px;
+        text-align: left;
+      }
+      .change {
+        padding: 0 2px;
+      }
+      @container (min-width: 380px) {
+        .entropy {
+          display: table-cell;
+        }
+        .stage {
+          display: inline;
+        }
+      }
+    `,
+  ];
+
+  override render(): TemplateResult {
+    const { film, token: at } = this;
+    const token = film.tokens[at];
+    if (token === undefined) return html``;
+    return html`
+      <h3><code>${token.display}</code><span class="dim">${token.segment === null ? nothing : `${token.segment} · `}token ${at + 1} of ${film.tokens.length}</span></h3>
+      <table aria-label=${`Token ${token.display} under each checkpoint`}>
+        <thead>
+          <tr>
+            <th scope="col"><span class="visually-hidden">checkpoint</span></th>
+            <th scope="col" title="Natural logarithm of the token's probability">log p</th>
+            <th scope="col" title="Change of log p against the checkpoint compared with">change</th>
+            <th scope="col" title="1 = the most likely token">rank</th>
+            <th scope="col" class="entropy" title="Entropy of the next-token distribution, in nats">entropy</th>
+            <th scope="col" class="instead" title="The most likely tokens and their probability">most likely</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${film.rows.map((row, index) => this.line(row, index))}
+        </tbody>
+      </table>
+    `;
+  }
+
+  private line(row: FilmRow, index: number): TemplateResult {
+    const checkpoint = this.checkpoints[row.checkpoint];
+    const cell = row.cells?.[this.token];
+    if (checkpoint === undefined) return html``;
+    const head = html`<th scope="row">${checkpoint.label} <span class="stage dim">${checkpoint.stage ?? "base"}</span></th>`;
+    const current = index === this.row ? "current" : "";
+    if (cell === undefined) return html`<tr class=${current}>${head}<td>–</td><td>–</td><td>–</td><td class="entropy">–</td><td class="instead dim">not scored</td></tr>`;
+    const change = cell.change === null ? html`<span class="dim">${checkpoint.isReference ? "ref." : "–"}</span>` : html`<span class="change token ${cell.coloured ? cell.tokenClass : ""}">${signed(cell.change)}</span>`;
+    const top = cell.top.slice(0, 3).map(({ text, probability: p }) => `${text} ${probability(p)}`).join("  ");
+    return html`<tr class=${current}>
+      ${head}
+      <td>${plain(cell.logprob)}</td>
+      <td>${change}</td>
+      <td>${cell.rank}</td>
+      <td class="entropy">${plain(cell.entropy)}</td>
+      <td class="instead" title=${cell.top.map(({ text, probability: p }) => `${probability(p)}  ${text}`).join("\n")}>${top}</td>
+    </tr>`;
+  }
+}
+
+customElements.define("seesaw-token-detail", TokenDetail);

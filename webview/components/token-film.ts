@@ -1,0 +1,162 @@
+import { LitElement, css, html, type PropertyValues, type TemplateResult } from "lit";
+import type { DriftCheckpoint, DriftFilm, FilmRow } from "../../src/protocol/webview.ts";
+import { checkMarks, checkpointName } from "../marks.ts";
+import { moveFocus } from "../navigation.ts";
+import type { TokenFocus } from "../state.ts";
+import { shared, tokenClasses } from "../styles.ts";
+import { cellLabel, cellTitle, rowSummary } from "../wording.ts";
+
+/**
+ * One prompt's reference, token by token: a row per checkpoint. Narrow, each row flows like text; wide, the tokens of all
+ * rows stand in columns. An ARIA grid with one tab stop; fires `focus-token`.
+ */
+export class TokenFilm extends LitElement {
+  static override properties = { film: { attribute: false }, checkpoints: { attribute: false }, position: { attribute: false } };
+  declare film: DriftFilm;
+  declare checkpoints: DriftCheckpoint[];
+  declare position: TokenFocus;
+
+  static override styles = [
+    shared,
+    tokenClasses,
+    css`
+      :host {
+        display: block;
+        container-type: inline-size;
+      }
+      .grid {
+        display: grid;
+        grid-template-columns: minmax(0, auto) minmax(0, 1fr);
+        column-gap: 10px;
+        row-gap: 5px;
+      }
+      .line {
+        display: contents;
+      }
+      .name {
+        display: flex;
+        gap: 5px;
+        min-width: 26px;
+        line-height: 21px;
+        white-space: nowrap;
+      }
+      .name .stage {
+        display: none;
+      }
+      .name.reference {
+        font-weight: 600;
+      }
+      .tokens {
+        display: flex;
+        flex-wrap: wrap;
+        row-gap: 3px;
+        font-family: var(--mono);
+        font-size: var(--vscode-editor-font-size, 13px);
+      }
+      .token {
+        min-width: 1ch;
+        margin-right: 1px;
+        line-height: 19px;
+        text-align: center;
+        white-space: pre;
+        unicode-bidi: isolate;
+        cursor: default;
+      }
+      .token.continues {
+        margin-left: -1px;
+      }
+      .token.column {
+        box-shadow: inset 0 1px 0 var(--vscode-focusBorder);
+      }
+      .token:hover {
+        outline: 1px dotted var(--vscode-focusBorder);
+      }
+      .token.current {
+        outline: 1px solid var(--vscode-focusBorder);
+        outline-offset: 0;
+      }
+      .token.current:focus-visible {
+        outline-width: 2px;
+      }
+      .nothing {
+        line-height: 19px;
+        color: var(--dim);
+      }
+      @container (min-width: 560px) {
+        .name .stage {
+          display: inline;
+        }
+        .grid.aligned {
+          display: grid;
+          overflow-x: auto;
+          padding-bottom: 4px;
+        }
+      }
+    `,
+  ];
+
+  override render(): TemplateResult {
+    const { film, checkpoints } = this;
+    return html`<div class="grid" role="grid" aria-label="Tokens of the reference answer under each checkpoint" aria-rowcount=${film.rows.length} aria-colcount=${film.tokens.length + 1} @keydown=${this.key}>
+      ${film.rows.map((row, index) => this.row(row, index, checkpoints[row.checkpoint]))}
+    </div>`;
+  }
+
+  override updated(changed: PropertyValues): void {
+    const before = changed.get("position") as TokenFocus | undefined;
+    const moved = before !== undefined && (before.row !== this.position.row || before.token !== this.position.token);
+    const hadFocus = this.renderRoot instanceof ShadowRoot && this.renderRoot.activeElement !== null;
+    if (moved && hadFocus) this.focusToken();
+  }
+
+  /** Moves the keyboard to the token that is looked at. */
+  focusToken(): void {
+    this.renderRoot.querySelector<HTMLElement>(".token.current")?.focus();
+  }
+
+  private row(row: FilmRow, index: number, checkpoint: DriftCheckpoint | undefined): TemplateResult {
+    if (checkpoint === undefined) return html``;
+    const name = html`<span class="name ${checkpoint.isReference ? "reference" : ""}" role="rowheader" title=${rowSummary(checkpoint, row)} aria-label=${rowSummary(checkpoint, row)}>
+      ${checkpoint.label}<span class="stage dim">${checkpoint.stage ?? "base"}</span><span class=${row.check} aria-hidden="true">${checkMarks[row.check].sign}</span>
+    </span>`;
+    return html`<div class="line" role="row" aria-label=${checkpointName(checkpoint)}>
+      ${name}
+      ${row.cells === null
+        ? html`<span class="nothing" role="gridcell">${row.note ?? "Not scored."}</span>`
+        : html`<span class="tokens" role="presentation">${row.cells.map((_, token) => this.token(row, index, token, checkpoint))}</span>`}
+    </div>`;
+  }
+
+  private token(row: FilmRow, index: number, at: number, checkpoint: DriftCheckpoint): TemplateResult {
+    const token = this.film.tokens[at];
+    const cell = row.cells?.[at];
+    if (token === undefined || cell === undefined) return html``;
+    const current = this.position.row === index && this.position.token === at;
+    const classes = ["token", cell.coloured ? cell.tokenClass : "kept", current ? "current" : "", token.continues ? "continues" : ""].join(" ");
+    return html`<span
+      class=${classes}
+      role="gridcell"
+      aria-colindex=${at + 2}
+      aria-selected=${current ? "true" : "false"}
+      aria-label=${cellLabel(token, cell, checkpoint)}
+      title=${cellTitle(token, cell, checkpoint)}
+      tabindex=${current ? 0 : -1}
+      @click=${() => this.go({ row: index, token: at })}
+      @focus=${() => this.go({ row: index, token: at })}
+      >${token.display}</span
+    >`;
+  }
+
+  private key(event: KeyboardEvent): void {
+    const to = moveFocus(this.film, this.position, event.key, event.ctrlKey || event.metaKey);
+    if (to === null) return;
+    event.preventDefault();
+    this.go(to);
+  }
+
+  private go(position: TokenFocus): void {
+    if (position.row !== this.position.row || position.token !== this.position.token) this.dispatchEvent(new CustomEvent("focus-token", { detail: position }));
+  }
+}
+
+customElements.define("seesaw-token-film", TokenFilm);

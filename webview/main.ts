@@ -1,0 +1,16 @@
+import { Actions } from "./actions.ts";
+import { DriftApp } from "./app/drift-app.ts";
+import { vscodeEndpoint } from "./endpoint.ts";
+import { listen } from "./events.ts";
+import { Store } from "./state.ts";
+
+const endpoint = vscodeEndpoint();
+const store = new Store();
+const actions = new Actions(endpoint, store);
+window.addEventListener("error", (event) => actions.report(event.error ?? event.message));
+window.addEventListener("unhandledrejection", (event) => actions.report(event.reason));
+listen(endpoint, store);
+customElements.define("seesaw-drift-app", DriftApp);
+const app = document.querySelector<DriftApp>("seesaw-drift-app");
+if (app !== null) app.connect(store, actions);
+actions.ready();

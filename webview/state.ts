@@ -1,0 +1,67 @@
+import type { DriftSnapshot, ToWebview } from "../src/protocol/webview.ts";
+
+/** What the page shows. Everything comes from the host, except which token has the focus. */
+export interface PageState {
+  /** Number of the last message applied; -1 before the first snapshot. */
+  seq: number;
+  data: DriftSnapshot | null;
+  focus: TokenFocus;
+}
+
+/** Which token is looked at: an index into `film.tokens`, and one into `film.rows`. */
+export interface TokenFocus {
+  row: number;
+  token: number;
+}
+
+export const initialState: PageState = { seq: -1, data: null, focus: { row: 0, token: 0 } };
+
+/** Applies a message of the host. `null`: a message is missing in between, so a new snapshot must be asked for. */
+export function applyMessage(state: PageState, message: ToWebview): PageState | null {
+  if (message.type === "snapshot") return withData(state, message.seq, message.state);
+  if (state.data === null || message.seq !== state.seq + 1) return null;
+  return withData(state, message.seq, { ...state.data, ...message.patch });
+}
+
+/** Another prompt, or fewer tokens: the focus goes to the token that changed most. */
+function withData(state: PageState, seq: number, data: DriftSnapshot): PageState {
+  const before = state.data?.film;
+  const film = data.film;
+  const same = film !== null && before?.row === film.row && before.tokens.length === film.tokens.length && before.rows.length === film.rows.length;
+  return { seq, data, focus: same || film === null ? state.focus : worstToken(data) };
+}
+
+/** The token that fell most, so that the page opens on what matters. */
+export function worstToken(data: DriftSnapshot): TokenFocus {
+  let best: TokenFocus = { row: Math.max(0, (data.film?.rows.length ?? 1) - 1), token: 0 };
+  let fall = 0;
+  data.film?.rows.forEach((row, index) =>
+    row.cells?.forEach((cell, token) => {
+      if (typeof cell.change === "number" && cell.change < fall) {
+        fall = cell.change;
+        best = { row: index, token };
+      }
+    }),
+  );
+  return best;
+}
+
+/** Holds the state and tells the page when it changed. */
+export class Store {
+  private value: PageState = initialState;
+  private readonly listeners = new Set<() => void>();
+
+  get state(): PageState {
+    return this.value;
+  }
+
+  set(value: PageState): void {
+    this.value = value;
+    for (const listener of this.listeners) listener();
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+}
