@@ -33,6 +33,8 @@ for (const command of [program, ...program.commands]) addGlobalOptions(command.e
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? exitCodes.ok : exitCodes.failed));
 
 try {
+  const major = Number(process.versions.node.split(".")[0]);
+  if (major < 22) throw new AppError("spawn-failed", `Seesaw needs Node 22 or newer, this is ${process.versions.node}: in a checkout use \`npm run seesaw --\`, which brings its own.`);
   await program.parseAsync();
 } catch (error) {
   if (error instanceof CommanderError) {

@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, statfsSync, unlinkSync, writeFileSync, writeSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { SetupError, done, failWith, liveLine, runStep, say } from "./progress.mjs";
+import { SetupError, done, failWith, liveLine, runStep, say, seconds } from "./progress.mjs";
 
 export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const windows = process.platform === "win32";
@@ -216,7 +216,7 @@ export async function setup({ python = "run", browser = false } = {}) {
     if (browser) await chromium();
   });
   if (own && files.length > 0) say(`using SEESAW_PYTHON ${own}`);
-  done(`set-up in step (${((Date.now() - start) / 1000).toFixed(1)} s)`);
+  done(`set-up in step (${seconds(start)})`);
   return { root, node: node24, python: own || venvPython };
 }
 

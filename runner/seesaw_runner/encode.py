@@ -110,23 +110,23 @@ class Encoder:
         last = max(k for k, m in enumerate(messages) if m["role"] == "assistant")
         messages = messages[: last + 1]
         tools = value.get("tools") if isinstance(value.get("tools"), list) else None
-        text = self._render(messages, tools)
-        prompt_text = self._render(messages[:last], tools, generation_prompt=True) if last else ""
+        # Only probes are continued from their prompt; rendering it for every training row would double the work.
+        prompt_text = self._render(messages[:last], tools, generation_prompt=True) if last and last_only else ""
         if self._special_text and any(self._special_text.search(str(m.get("content"))) for m in messages):
-            ids, mask = self._piecewise(text, messages)
+            ids, mask = self._piecewise(self._render(messages, tools), messages)
             prompt_ids = ids[: _last_run(mask)[0]]
         elif self.method == "generation-block":
             ids, mask = self._by_block(messages, tools)
             prompt_ids = self._tokens(prompt_text)
         else:
-            return self._by_prefix(messages, tools, text, prompt_text, last_only)
+            return self._by_prefix(messages, tools, self._render(messages, tools), prompt_text, last_only)
         if not any(mask):
             raise RowError("The chat template marks no assistant token in this row ({% generation %} around nothing).")
         start, end = _last_run(mask)
         scored = range(start, end) if last_only else (k for k, m in enumerate(mask) if m)
         row = EncodedRow(ids=ids, scored=list(scored), prompt_ids=prompt_ids, prompt=prompt_text)
         row.reference = str(messages[-1]["content"])
-        if prompt_ids != ids[:start]:
+        if last_only and prompt_ids != ids[:start]:
             same = _common_prefix(prompt_ids, ids)
             if same < len(prompt_ids):
                 row.note = f"The generation prompt is no prefix of the whole row: the ids differ from index {same} on."
@@ -137,16 +137,19 @@ class Encoder:
             return self.tokenizer.apply_chat_template(
                 messages, tools=tools, tokenize=False, add_generation_prompt=generation_prompt
             )
-        except Exception as error:  # templates raise whatever they like, also on purpose (raise_exception)
-            raise RowError(f"The chat template rejects this row: {str(error).splitlines()[0] if str(error) else type(error).__name__}") from error
+        except Exception as error:
+            raise _rejected(error) from error
 
     def _tokens(self, text: str) -> list[int]:
         return self.tokenizer(text, add_special_tokens=False)["input_ids"]
 
     def _by_block(self, messages: list[dict], tools) -> tuple[list[int], list[int]]:
-        out = self.tokenizer.apply_chat_template(
-            messages, tools=tools, tokenize=True, return_dict=True, return_assistant_tokens_mask=True
-        )
+        try:
+            out = self.tokenizer.apply_chat_template(
+                messages, tools=tools, tokenize=True, return_dict=True, return_assistant_tokens_mask=True
+            )
+        except Exception as error:
+            raise _rejected(error) from error
         return list(out["input_ids"]), list(out["assistant_masks"])
 
     def _by_prefix(self, messages, tools, text, prompt_text, last_only) -> EncodedRow:
@@ -245,6 +248,11 @@ class Encoder:
             total += len(piece)
             ends.append(min(max(total - lead, 0), len(wanted)))
         return reference, ends
+
+
+def _rejected(error: Exception) -> RowError:
+    """Templates raise whatever they like, also on purpose (raise_exception)."""
+    return RowError(f"The chat template rejects this row: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
 
 
 def _common_prefix(a: Sequence[int], b: Sequence[int]) -> int:

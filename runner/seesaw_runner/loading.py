@@ -44,7 +44,7 @@ def load_model(folder: str, dtype: torch.dtype, device: torch.device, attention:
         try:
             from peft import PeftModel
 
-            return PeftModel.from_pretrained(base, folder).merge_and_unload()
+            return PeftModel.from_pretrained(base, folder).merge_and_unload().requires_grad_(True)
         except Exception as error:
             raise StageError("bad-checkpoint", f"The adapter in {folder} cannot be applied: {_first_line(error)}", folder) from error
     try:

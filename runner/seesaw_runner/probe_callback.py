@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -36,7 +37,7 @@ class ProbeCallback(TrainerCallback):
     """Probes at its steps: after the checkpoint was saved where both fall on one step, so that a probe never costs weights.
 
     `clock` is when the stage's own work began (perf_counter); `probe.cost` is journalled at every probe point. `short`:
-    points where no check is due score only the short selection of rows.
+    points before the last take only the short selection of rows.
     """
 
     def __init__(self, prober: Prober, journal, *, total: int, clock: float, short: bool, stopping):
@@ -64,11 +65,24 @@ class ProbeCallback(TrainerCallback):
     def probe(self, model, step: int, weights_hash: str | None) -> None:
         """Probes now, whatever the plan says, and reports the cost so far."""
         self.journal.append("stage.progress", phase="probe", step=step, total=self.total)
-        due = step in self.eval_steps
-        self.prober.probe(model, step, evaluate=due, full=due or not self.short, weights_hash=weights_hash)
+        full = step >= self.total or not self.short
+        self.prober.probe(model, step, evaluate=step in self.eval_steps, full=full, weights_hash=weights_hash)
         self.cost()
 
     def cost(self) -> None:
         stage = time.perf_counter() - self.clock
         share = self.prober.seconds / stage if stage > 0 else 0.0
-        self.journal.append("probe.cost", probe_s=round(self.prober.seconds, 3), stage_s=round(stage, 3), share=round(share, 4))
+        self.journal.append(
+            "probe.cost", probe_s=round(self.prober.seconds, 3), stage_s=round(stage, 3), share=round(share, 4), process_s=round(process_seconds(), 3)
+        )
+
+
+def process_seconds() -> float:
+    """Wall-clock seconds since this process started, imports included; 0 where the system does not say."""
+    try:
+        with open("/proc/self/stat", encoding="ascii", errors="replace") as handle:
+            ticks = float(handle.read().rpartition(")")[2].split()[19])
+        with open("/proc/uptime", encoding="ascii") as handle:
+            return float(handle.read().split()[0]) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return 0.0

@@ -15,7 +15,7 @@ from seesaw_runner.tokenbytes import TokenBytes
 from seesaw_runner.trace import TraceRow, write_trace
 
 #: Why a usable row has no scores at some points of a short stage.
-NOT_AT_THIS_POINT = "Scored only at points where the checks run: this stage is short and its probes would cost more than its training."
+NOT_AT_THIS_POINT = "Scored only at the start and the end: this stage is so short that scoring every row more often would cost more than it tells."
 
 
 class ProbeWriter:

@@ -1,5 +1,5 @@
-"""Which probe rows a probe point scores: all of them, or the first of every set where a stage is so short that all would cost
-more than the training deserves."""
+"""Which probe rows a probe point scores: all of them at the start and the end of a stage, and between them too unless the stage
+is so short that this would take more than its share; then the first rows of every set."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 import { formatCount, formatDuration, formatNumber } from "../domain/format.ts";
 import type { RunRecord } from "../storage/runStore.ts";
-import { oneLine, padTo, type Output } from "./output.ts";
+import { oneLine, padTo, textWidth, type Output } from "./output.ts";
 
 const phases: Record<string, string> = {
   preflight: "checking the inputs",
@@ -100,11 +100,7 @@ function elapsed({ spec, state }: RunRecord): string {
 function fit(parts: string[], width: number): string {
   for (let count = parts.length; count > 1; count--) {
     const line = parts.slice(0, count).join("  ");
-    if (oneLine(line, 10_000).length === 0 || visible(line) < width) return line;
+    if (textWidth(line) < width) return line;
   }
   return oneLine(parts[0] ?? "", width - 1);
-}
-
-function visible(text: string): number {
-  return [...text.replace(/\u001b\[[0-9;]*m/g, "")].length;
 }

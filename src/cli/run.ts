@@ -125,6 +125,7 @@ class ChainView {
   private readonly nameWidth: number;
   private readonly interrupts: Interrupts;
   private flagsSeen = 0;
+  private readonly shownStates = new Map<string, string>();
 
   constructor(context: CommandContext, pipeline: Pipeline, interrupts: Interrupts) {
     this.context = context;
@@ -148,6 +149,7 @@ class ChainView {
       case "started":
         this.current = { stage: event.stage, id: event.run.id };
         this.flagsSeen = 0;
+        this.shownStates.clear();
         if (event.type === "started") for (const note of event.run.notes) out.note(out.paint("dim", note));
         if (!json && event.type === "joined") out.note(`${event.stage} already runs as ${event.run.id}: following it.`);
         this.context.log.debug(event.type === "started" ? event.run.argv.join(" ") : "");
@@ -186,7 +188,9 @@ class ChainView {
     const { out, json } = this.context;
     for (const flag of flags.slice(this.flagsSeen)) {
       if (json) out.json({ event: "flag", run: run.id, stage: run.stage, skill: flag.skill, split: flag.split, step: flag.step, state: flag.state, text: flag.text });
-      else if (flag.state !== "not-measurable") out.print(`  ${out.paint(flag.state === "confirmed" ? "red" : flag.state === "recovered" ? "green" : "yellow", flagMark(flag.state))} ${flag.title} ${out.paint("dim", `at step ${flag.step} of ${run.stage}`)}`);
+      // A test that did not confirm changes the flag's text, not its state: no news for this line.
+      else if (flag.state !== "not-measurable" && this.shownStates.get(flag.id) !== flag.state) out.print(`  ${out.paint(flag.state === "confirmed" ? "red" : flag.state === "recovered" ? "green" : "yellow", flagMark(flag.state))} ${flag.title} ${out.paint("dim", `at step ${flag.step} of ${run.stage}`)}`);
+      this.shownStates.set(flag.id, flag.state);
     }
     this.flagsSeen = Math.max(this.flagsSeen, flags.length);
   }

@@ -1,7 +1,8 @@
+import { CanonicalOutput } from "./canonicalOutput.ts";
 import { canonicalNumber } from "./jsonNumber.ts";
 import { isHugeExponent, maxDepth } from "./jsonText.ts";
 import { compareBytes, decodeKey, wtf8 } from "./keyOrder.ts";
-import { fastBytes, slowBytes, type ByteMover, type FastBytes, type PlainFinder } from "./plainBytes.ts";
+import type { PlainFinder } from "./plainBytes.ts";
 import { topKeyIndex, topKeys } from "./topKeys.ts";
 
 /** Bits of `RowScanner.notes`: odd things that do not stop a row. `parseJson` says where they are. */
@@ -13,60 +14,25 @@ const failed = -1;
 /** Escapes that are canonical as they stand, but for \r, which is noted: \" \\ \b \f \n \t. */
 const keptEscapes = new Uint8Array(256);
 for (const letter of '"\\bfnt') keptEscapes[letter.charCodeAt(0)] = 1;
-const shortEscapes: ReadonlyMap<number, number> = new Map([[8, 98], [9, 116], [10, 110], [12, 102], [13, 114]]);
 
 /**
  * Turns JSON rows into canonical bytes without building values: one pass over the bytes of a row, which must be valid
  * UTF-8. It accepts and produces exactly what `parseJson` and `canonicalText` do (tested against them); where it refuses a row,
  * `parseJson` says why. Rows are put into `bytes`, whose first `capacity` bytes are the caller's; the rest is its own.
- *
- * Bytes that are canonical as they stand are not touched: `from` marks where they begin, and `flush` copies them only
- * when a blank, an escape or a number in between needs rewriting, or an object's keys need sorting.
  */
-export class RowScanner {
-  bytes: Uint8Array<ArrayBuffer>;
-  capacity: number;
+export class RowScanner extends CanonicalOutput {
   /** Where the canonical form of the last row lies in `bytes`. */
   start = 0;
   end = 0;
   notes = 0;
   /** For each of `topKeys` two bits of the last row: 0 absent, 1 another value, 2 string, 3 list. */
   keys = 0;
-  /** Whether a string of the last row holds a carriage return. */
-  hasReturns = false;
   /** First byte of the last row's value. */
   first = 0;
-  private words: Int32Array;
-  private find: PlainFinder | null = null;
-  /** Moves bytes of `bytes`. */
-  move: ByteMover = () => {};
-  private readonly allocate: (size: number) => FastBytes;
-  private out = 0;
-  private from = 0;
   private escaped = false;
   /** Three numbers a member: place in the output, start of the key in the input, its end (negative: with escapes). */
   private members = new Int32Array(3 * 64);
   private used = 0;
-
-  /** `simple`: without WebAssembly. */
-  constructor(capacity: number, simple = false) {
-    this.allocate = simple ? slowBytes : fastBytes;
-    this.capacity = 0;
-    this.bytes = new Uint8Array();
-    this.words = new Int32Array();
-    this.reserve(capacity);
-  }
-
-  /** Makes room for rows of `capacity` bytes; the contents of the first `keep` bytes stay. */
-  reserve(capacity: number, keep = 0): void {
-    const { bytes, find, move } = this.allocate((capacity * 5 + 4096) & ~7);
-    bytes.set(this.bytes.subarray(0, keep));
-    this.capacity = capacity;
-    this.bytes = bytes;
-    this.words = new Int32Array(bytes.buffer, 0, bytes.length >> 2);
-    this.find = find;
-    this.move = move;
-  }
 
   /** Scans the row in `bytes[start, end)`, `end` < `capacity`. False: not one JSON value that we take. */
   scan(start: number, end: number): boolean {
@@ -227,13 +193,6 @@ export class RowScanner {
     }
   }
 
-  /** Drops the input up to `keepFrom`, and goes on `length` bytes behind `at`. */
-  private replace(at: number, keepFrom: number, length: number): number {
-    this.flush(at);
-    this.from = keepFrom;
-    return at + length;
-  }
-
   private unicodeEscape(at: number): number {
     const unit = this.hex(at + 2);
     if (unit === failed) return failed;
@@ -247,37 +206,6 @@ export class RowScanner {
     this.flush(at + 2);
     for (let i = 2; i < 6; i++) this.put((bytes[at + i] as number) | 32);
     return this.replaceFrom(at + 6);
-  }
-
-  private putCodePoint(at: number, point: number, length: number): number {
-    this.flush(at);
-    if (point === quote || point === backslash) {
-      this.put(backslash);
-      this.put(point);
-    } else if (point < 32) {
-      if (point === 13) this.hasReturns = true;
-      const short = shortEscapes.get(point);
-      this.putText(short === undefined ? `\\u${point.toString(16).padStart(4, "0")}` : `\\${String.fromCharCode(short)}`);
-    } else if (point < 0x80) {
-      this.put(point);
-    } else if (point < 0x800) {
-      this.put(0xc0 | (point >> 6));
-      this.put(0x80 | (point & 63));
-    } else {
-      if (point < 0x10000) this.put(0xe0 | (point >> 12));
-      else {
-        this.put(0xf0 | (point >> 18));
-        this.put(0x80 | ((point >> 12) & 63));
-      }
-      this.put(0x80 | ((point >> 6) & 63));
-      this.put(0x80 | (point & 63));
-    }
-    return this.replaceFrom(at + length);
-  }
-
-  private replaceFrom(at: number): number {
-    this.from = at;
-    return at;
   }
 
   private hex(at: number): number {
@@ -336,35 +264,12 @@ export class RowScanner {
     return this.replaceFrom(end);
   }
 
-  private put(byte: number): void {
-    this.bytes[this.out++] = byte;
-  }
-
-  private putText(ascii: string): void {
-    for (let i = 0; i < ascii.length; i++) this.put(ascii.charCodeAt(i));
-  }
-
   private blanks(at: number): number {
     this.flush(at);
     const bytes = this.bytes;
     while (isBlank(bytes[at] as number)) at++;
     this.from = at;
     return at;
-  }
-
-  private flush(end: number): void {
-    const length = end - this.from;
-    if (length > 0) {
-      this.copy(this.out, this.from, length);
-      this.out += length;
-    }
-    this.from = end;
-  }
-
-  private copy(to: number, from: number, length: number): void {
-    const bytes = this.bytes;
-    if (length > 16) this.move(to, from, length);
-    else for (let i = 0; i < length; i++) bytes[to + i] = bytes[from + i] as number;
   }
 
   private push(place: number, key: number, keyEnd: number): void {

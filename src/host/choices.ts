@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
 import type { Pipeline, Stage } from "../domain/pipelineModel.ts";
 import type { RunRecord } from "../storage/runStore.ts";
-import type { NodeTarget } from "./stageNodes.ts";
+import { statusIcon, type NodeTarget } from "./stageNodes.ts";
 import type { PipelineView } from "./workspaceModel.ts";
 import { runLine } from "./runWords.ts";
 
@@ -31,7 +31,8 @@ export async function chooseStage(views: readonly PipelineView[], target?: NodeT
     if (several && stage === pipeline.stages[0]) items.push({ label: view.label, kind: vscode.QuickPickItemKind.Separator });
     const newest = view.chain?.newest[stage.id];
     const from = stage.from === null ? "the base model" : stage.from;
-    items.push({ label: stage.id, description: newest === undefined ? "not run yet" : runLine(newest.state), detail: `${stage.recipe} from ${from} · ${vscode.workspace.asRelativePath(stage.data)}`, chosen });
+    const icon = newest === undefined ? "circle-large-outline" : statusIcon(newest.state.status).name;
+    items.push({ label: `$(${icon}) ${stage.id}`, description: newest === undefined ? "not run yet" : runLine(newest.state), detail: `${stage.recipe} from ${from} · ${vscode.workspace.asRelativePath(stage.data)}`, chosen });
   }
   const picked = await vscode.window.showQuickPick(items, { title: "Run Stage", placeHolder: "Which stage?", matchOnDescription: true, matchOnDetail: true });
   return picked?.chosen;

@@ -4,7 +4,7 @@ import { PageBuilder, type PageBuilderOptions } from "./rowPages.ts";
 import { RowHasher } from "./rowHasher.ts";
 
 /** Bytes read at a time. Small enough for the caches, large enough that a read costs nothing. */
-export const chunkBytes = 512 * 1024;
+export const chunkBytes = 128 * 1024;
 
 /** A row longer than this is not read, only named. */
 export const maxRowBytes = 64 * 1024 * 1024;
@@ -22,14 +22,15 @@ export class LineIndexer {
   /** Number of the line, and offset of the byte, that comes next. */
   line: number;
   offset: number;
-  private readonly scanner = new RowScanner(chunkBytes);
+  private readonly scanner: RowScanner;
   private readonly maxRow: number;
   private view: Buffer;
   private filled = 0;
   /** Bytes of a row that is being skipped because it is too long; -1: none is. */
   private skipped = -1;
 
-  constructor(options: Pick<PageBuilderOptions, "turns"> & { line: number; offset: number; maxRow?: number }) {
+  constructor(options: Pick<PageBuilderOptions, "turns"> & { line: number; offset: number; maxRow?: number; scanner?: RowScanner }) {
+    this.scanner = options.scanner ?? new RowScanner(chunkBytes);
     this.line = options.line;
     this.offset = options.offset;
     this.maxRow = options.maxRow ?? maxRowBytes;
@@ -87,7 +88,7 @@ export class LineIndexer {
       const rowEnd = end > start && view[end - 1] === cr ? end - 1 : end;
       // Most rows begin with a brace: only others can be blank.
       if ((view[start] as number) > 32 || !this.isBlank(start, rowEnd)) {
-        hasher.add(start, rowEnd, { line, offset: base + start }, valid || isUtf8(view.subarray(start, rowEnd)), true);
+        hasher.addLine(start, rowEnd, line, base + start, valid || isUtf8(view.subarray(start, rowEnd)));
       }
       line++;
       start = end + 1;

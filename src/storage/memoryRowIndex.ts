@@ -1,7 +1,7 @@
 import type { RowProblem } from "../domain/readRow.ts";
 import type { FileRecord, PageStore } from "./pageStore.ts";
 import { PagedRowIndex } from "./pagedRowIndex.ts";
-import type { WorkerSetup } from "./parallelPass.ts";
+import type { WorkerSetup } from "./workerPool.ts";
 import type { RowIndex } from "./rowIndex.ts";
 import type { RowPage } from "./rowPages.ts";
 

@@ -4,11 +4,12 @@ import { rowFormats } from "../domain/rowFormat.ts";
 import { AppError, messageOf } from "../util/errors.ts";
 import { prefixFingerprint } from "./fileFingerprint.ts";
 import type { FileRecord, PageStore, SegmentInfo } from "./pageStore.ts";
-import { parallelFrom, parallelPass, type WorkerSetup } from "./parallelPass.ts";
+import { parallelPass } from "./parallelPass.ts";
 import type { FileSummary, HashKind, IndexedRow, RowIndex, RowLocation, UpdateOptions } from "./rowIndex.ts";
 import { keptProblems, type ProblemCounts } from "./rowHasher.ts";
 import { addTotals, emptyTotals, hexAt, unreadableCode, type RowPage } from "./rowPages.ts";
 import { indexPass, readHead, type PassResult, type RowBatch } from "./rowPass.ts";
+import { WorkerPool, type WorkerSetup } from "./workerPool.ts";
 
 /** A file that was appended to more often than this is indexed anew, so that its pages are full again. */
 const maxSegments = 64;
@@ -16,12 +17,12 @@ const maxSegments = 64;
 /** The row index over any page store. */
 export class PagedRowIndex implements RowIndex {
   private readonly store: PageStore;
-  private readonly workers: WorkerSetup | null;
+  private readonly workers: WorkerPool | null;
   private readonly running = new Map<string, Promise<unknown>>();
 
   constructor(store: PageStore, workers: WorkerSetup | null) {
     this.store = store;
-    this.workers = workers;
+    this.workers = workers === null ? null : new WorkerPool(workers);
   }
 
   async update(path: string, options: UpdateOptions = {}): Promise<FileSummary> {
@@ -98,6 +99,7 @@ export class PagedRowIndex implements RowIndex {
   }
 
   dispose(): void {
+    this.workers?.dispose();
     this.store.dispose();
   }
 
@@ -155,7 +157,7 @@ export class PagedRowIndex implements RowIndex {
   private async pass(path: string, from: { offset: number; line: number }, size: number, options: Parameters<typeof indexPass>[3]): Promise<PassResult> {
     const head = from.offset > 0 ? { packed: "plain" as const, shape: "lines" as const, skip: 0, foreign: null } : await readHead(path);
     const { workers } = this;
-    if (workers === null || head.packed !== "plain" || head.shape !== "lines" || head.foreign !== null || size - from.offset < (workers.minBytes ?? parallelFrom)) return indexPass(path, from, head, options);
+    if (workers === null || head.packed !== "plain" || head.shape !== "lines" || head.foreign !== null || size - from.offset < workers.minBytes) return indexPass(path, from, head, options);
     const start = { offset: Math.max(from.offset, head.skip), line: from.line };
     return indexPass(path, await parallelPass(path, start, size, workers, options), head, options);
   }

@@ -1,41 +1,21 @@
 import { closeSync, openSync, readSync } from "node:fs";
-import { Worker } from "node:worker_threads";
-import { AppError, messageOf } from "../util/errors.ts";
-import type { WorkerReply, WorkerTask } from "./rowIndexWorker.ts";
+import type { WorkerPool } from "./workerPool.ts";
 import { throwIfCancelled, type PassOptions, type RowBatch } from "./rowPass.ts";
-
-/** Where the worker's code is, and how many threads to use. */
-export interface WorkerSetup {
-  url: URL;
-  threads: number;
-  /** Smaller files are indexed in the calling thread. Default `parallelFrom`. */
-  minBytes?: number;
-  /** Bytes handed to a thread at a time. Default 16 MiB. */
-  partBytes?: number;
-}
-
-/** Files from this size on are worth the start of threads. */
-export const parallelFrom = 48 * 1024 * 1024;
 
 /**
  * Indexes the first parts of a large plain file in worker threads and hands them out in order. Returns where the last
  * part ends: the rest, at most one part, is left to `indexPass`.
  */
-export async function parallelPass(path: string, from: { offset: number; line: number }, size: number, setup: WorkerSetup, options: PassOptions): Promise<{ offset: number; line: number }> {
+export async function parallelPass(path: string, from: { offset: number; line: number }, size: number, pool: WorkerPool, options: PassOptions): Promise<{ offset: number; line: number }> {
   const fd = openSync(path, "r");
-  const { partBytes = 16 * 1024 * 1024 } = setup;
-  const workers = Array.from({ length: setup.threads }, () => new PartWorker(setup.url));
   const waiting: { end: number; batch: Promise<RowBatch> }[] = [];
-  const free = [...workers];
   let [next, line, end] = [from.offset, from.line, from.offset];
   try {
     for (;;) {
-      while (free.length > 0 || waiting.length < 2 * setup.threads) {
-        const stop = next + partBytes < size ? lineStart(fd, next + partBytes) : null;
+      while (waiting.length < 2 * pool.threads) {
+        const stop = next + pool.partBytes < size ? lineStart(fd, next + pool.partBytes) : null;
         if (stop === null) break;
-        const worker = free.shift() ?? workers[waiting.length % workers.length];
-        if (worker === undefined) break;
-        waiting.push({ end: stop, batch: worker.run({ path, start: next, end: stop, turns: options.turns }) });
+        waiting.push({ end: stop, batch: pool.run({ path, start: next, end: stop, turns: options.turns }) });
         next = stop;
       }
       const part = waiting.shift();
@@ -48,44 +28,8 @@ export async function parallelPass(path: string, from: { offset: number; line: n
     }
   } finally {
     closeSync(fd);
+    // After a failure the parts under way are still worked off, and nobody asks for them.
     for (const { batch } of waiting) batch.catch(() => {});
-    await Promise.all(workers.map((worker) => worker.stop()));
-  }
-}
-
-/** One thread that indexes parts in the order in which they were given. */
-class PartWorker {
-  private readonly worker: Worker;
-  private readonly queue: { resolve(batch: RowBatch): void; reject(error: Error): void }[] = [];
-  private failure: Error | null = null;
-
-  constructor(url: URL) {
-    this.worker = new Worker(url);
-    this.worker.unref();
-    this.worker.on("message", (reply: WorkerReply) => {
-      const waiter = this.queue.shift();
-      if ("batch" in reply) waiter?.resolve(reply.batch);
-      else waiter?.reject(new AppError("bad-input", `The file cannot be indexed: ${reply.error}.`));
-    });
-    this.worker.on("error", (error) => this.fail(error));
-    this.worker.on("exit", () => this.fail(new Error("the indexing thread ended")));
-  }
-
-  run(task: WorkerTask): Promise<RowBatch> {
-    if (this.failure !== null) return Promise.reject(this.failure);
-    return new Promise((resolve, reject) => {
-      this.queue.push({ resolve, reject });
-      this.worker.postMessage(task);
-    });
-  }
-
-  async stop(): Promise<void> {
-    await this.worker.terminate();
-  }
-
-  private fail(error: unknown): void {
-    this.failure ??= new AppError("internal", `The indexing thread failed: ${messageOf(error)}`, { cause: error });
-    for (const waiter of this.queue.splice(0)) waiter.reject(this.failure);
   }
 }
 

@@ -25,6 +25,8 @@ export class RowHasher {
   private readonly pages: PageBuilder;
   private readonly turns: boolean;
   private readonly writer: TurnWriter;
+  private lastKeys = -1;
+  private lastFormat = 0;
 
   constructor(scanner: RowScanner, pages: PageBuilder, turns: boolean) {
     this.scanner = scanner;
@@ -33,7 +35,16 @@ export class RowHasher {
     this.writer = new TurnWriter(scanner);
   }
 
-  /** Adds the row in `bytes[start, end)` of the scanner. `valid`: known to be UTF-8. */
+  /** Adds a row that is one whole line, in `bytes[start, end)` of the scanner. `valid`: known to be UTF-8. */
+  addLine(start: number, end: number, line: number, offset: number, valid: boolean): void {
+    const { scanner } = this;
+    if (!valid || !scanner.scan(start, end) || scanner.notes !== 0 || scanner.first !== 123) return this.add(start, end, { line, offset }, valid, true);
+    const code = this.formatOf(scanner.keys);
+    this.pages.add(line, offset, end - start, code, sha256Latin1(scanner.bytes.subarray(scanner.start, scanner.end)));
+    if (this.turns) this.addTurns(code);
+  }
+
+  /** The same for any row: an element of an array, a last line without its end, a row with something odd about it. */
   add(start: number, end: number, place: RowPlace, valid: boolean, ended: boolean, lastLine?: number): void {
     const { scanner } = this;
     if (!valid || !scanner.scan(start, end)) return this.addSlowly(start, end, place, ended, lastLine);
@@ -67,6 +78,15 @@ export class RowHasher {
       if (this.turns) this.addTurnsOf(value);
     }
     this.note(problems);
+  }
+
+  /** `formatCode` of an object; neighbours mostly have the same keys. */
+  private formatOf(keys: number): number {
+    if (keys !== this.lastKeys) {
+      this.lastKeys = keys;
+      this.lastFormat = formatCode(123, keys);
+    }
+    return this.lastFormat;
   }
 
   private addTurns(code: number): void {

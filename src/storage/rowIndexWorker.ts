@@ -1,7 +1,8 @@
 import { parentPort } from "node:worker_threads";
 import { closeSync, openSync, readSync } from "node:fs";
+import { RowScanner } from "../domain/rowScanner.ts";
 import { messageOf } from "../util/errors.ts";
-import { LineIndexer } from "./lineIndexer.ts";
+import { chunkBytes, LineIndexer } from "./lineIndexer.ts";
 import { buffersOf } from "./rowPages.ts";
 import type { RowBatch } from "./rowPass.ts";
 
@@ -16,9 +17,12 @@ export interface WorkerTask {
 /** Lines count from 0 at the start of the part. */
 export type WorkerReply = { batch: RowBatch } | { error: string };
 
+let scanner: RowScanner | undefined;
+
 /** Indexes one part of a file. */
 export function indexPart({ path, start, end, turns }: WorkerTask): RowBatch {
-  const indexer = new LineIndexer({ turns, line: 0, offset: start });
+  scanner ??= new RowScanner(chunkBytes);
+  const indexer = new LineIndexer({ turns, line: 0, offset: start, scanner });
   const fd = openSync(path, "r");
   try {
     for (let at = start; at < end; ) {

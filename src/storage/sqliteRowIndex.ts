@@ -7,7 +7,7 @@ import { migrate } from "./migrations.ts";
 import { isNetworkDisk } from "./networkDisk.ts";
 import { PagedRowIndex } from "./pagedRowIndex.ts";
 import type { FileRecord, PageStore } from "./pageStore.ts";
-import type { WorkerSetup } from "./parallelPass.ts";
+import type { WorkerSetup } from "./workerPool.ts";
 import type { RowIndex } from "./rowIndex.ts";
 import { packPage, unpackPage } from "./packPage.ts";
 import type { RowPage } from "./rowPages.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { CheckSpec } from "../protocol/checks.ts";
 import { schemaVersion, type ReplaySpec, type RunSpec, type SkillSpec } from "../protocol/runSpec.ts";
 import type { Pipeline, Stage } from "../domain/pipelineModel.ts";
-import type { RunRecord } from "../storage/runStore.ts";
+import type { Chain, ChainCheckpoint } from "../domain/chain.ts";
 import { AppError } from "../util/errors.ts";
 import type { FileHash, FileHasher } from "./hashFiles.ts";
 
@@ -13,21 +13,24 @@ export interface StagePlan {
   stage: Stage;
   start: RunSpec["start"];
   weightsHash: string;
+  /** Which checkpoint it starts from, as a sentence; null for the base model. */
+  startNote: string | null;
   inputs: FileHash[];
   skills: SkillSpec[];
   replay: ReplaySpec | null;
   fingerprint: string;
 }
 
-/** The newest finished run of a stage, or null. `runs` come newest first. */
-export function newestFinished(runs: readonly RunRecord[], stage: string): RunRecord | null {
-  return runs.find((run) => run.stage === stage && run.state.status === "done") ?? null;
+/** The checkpoint that stands for a stage, if there is one. */
+export function checkpointOf(chain: Chain, stage: string | null): ChainCheckpoint | null {
+  const checkpoint = chain.checkpoints.find((candidate) => candidate.stage === stage);
+  return checkpoint && checkpoint.status !== "missing" ? checkpoint : null;
 }
 
 /** Reads and hashes everything stage `stageId` would start from. AppError("not-finished") when its parent has not run. */
-export async function planStage(pipeline: Pipeline, stageId: string, runs: readonly RunRecord[], hasher: FileHasher): Promise<StagePlan> {
+export async function planStage(pipeline: Pipeline, stageId: string, chain: Chain, hasher: FileHasher): Promise<StagePlan> {
   const stage = stageOf(pipeline, stageId);
-  const { start, weightsHash } = await startOf(pipeline, stage, runs, hasher);
+  const { start, weightsHash, startNote } = await startOf(pipeline, stage, chain, hasher);
   const skills = skillSpecs(pipeline);
   const replay = replaySpec(pipeline, stage);
   const paths = [stage.data, ...skills.flatMap(({ probes }) => (probes.ood === undefined ? [probes.id] : [probes.id, probes.ood]))];
@@ -60,7 +63,7 @@ export async function planStage(pipeline: Pipeline, stageId: string, runs: reado
       })),
     }),
   );
-  return { stage, start, weightsHash, inputs, skills, replay, fingerprint };
+  return { stage, start, weightsHash, startNote, inputs, skills, replay, fingerprint };
 }
 
 /** The frozen spec of a run, as run.json holds it. */
@@ -106,25 +109,23 @@ export function stageOf(pipeline: Pipeline, id: string): Stage {
   throw new AppError("not-found", `There is no stage \`${id}\` in ${pipeline.file}: its stages are ${names || "none yet"}.`);
 }
 
-async function startOf(pipeline: Pipeline, stage: Stage, runs: readonly RunRecord[], hasher: FileHasher): Promise<Pick<StagePlan, "start" | "weightsHash">> {
+async function startOf(pipeline: Pipeline, stage: Stage, chain: Chain, hasher: FileHasher): Promise<Pick<StagePlan, "start" | "weightsHash" | "startNote">> {
   if (stage.from === null) {
     const { sha256: weightsHash } = await hasher.model(pipeline.base);
-    return { start: { checkpoint: pipeline.base, label: "M0", run: null, step: null }, weightsHash };
+    return { start: { checkpoint: pipeline.base, label: "M0", run: null, step: null }, weightsHash, startNote: null };
   }
-  const parent = newestFinished(runs, stage.from);
-  const checkpoint = parent?.state.checkpoints.find((candidate) => candidate.final);
-  if (!parent || !checkpoint) {
+  const parent = checkpointOf(chain, stage.from);
+  if (!parent?.run || parent.path === null) {
     throw new AppError(
       "not-finished",
       `Stage \`${stage.id}\` starts from the last checkpoint of \`${stage.from}\`, which has no finished run: run \`${stage.from}\` first, or the whole chain.`,
     );
   }
-  const folder = join(parent.dir, checkpoint.path);
-  await hasher.model(folder); // also finds out whether the checkpoint is still there
-  return {
-    start: { checkpoint: folder, label: `M${parent.spec.index}`, run: parent.id, step: checkpoint.step },
-    weightsHash: checkpoint.weightsHash,
-  };
+  const { label, run, step, path, status, reason } = parent;
+  const { sha256 } = await hasher.model(path); // also finds out whether the checkpoint is still there
+  const weightsHash = run.state.checkpoints.find((one) => one.step === step)?.weightsHash ?? sha256;
+  const from = `Starts from ${label}, the last checkpoint of ${run.id}`;
+  return { start: { checkpoint: path, label, run: run.id, step }, weightsHash, startNote: status === "stale" ? `${from}, which is stale: ${reason ?? ""}` : `${from}.` };
 }
 
 function skillSpecs(pipeline: Pipeline): SkillSpec[] {

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { buildChain } from "../domain/chain.ts";
 import type { Diagnostic, Pipeline } from "../domain/pipelineModel.ts";
 import type { RunStatus } from "../domain/runState.ts";
 import type { AttemptProbe, AttemptSpec } from "../protocol/attempt.ts";
@@ -9,7 +10,7 @@ import type { RunSpec } from "../protocol/runSpec.ts";
 import type { RunRecord, RunStore } from "../storage/runStore.ts";
 import { AppError } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
-import { freezeRun, newestFinished, planStage, stageOf, type StagePlan } from "./freezeRun.ts";
+import { checkpointOf, freezeRun, planStage, stageOf, type StagePlan } from "./freezeRun.ts";
 import type { FileHasher } from "./hashFiles.ts";
 import { LocalTarget, diskError, writeJson } from "./local.ts";
 import { preflight } from "./preflight.ts";
@@ -70,11 +71,14 @@ export class Launcher {
   /** Reads and hashes the stage's inputs and says whether it is up to date or running. */
   async outlook(pipeline: Pipeline, stageId: string): Promise<StageOutlook> {
     const { runs } = await this.runs.list(pipeline.root);
-    const plan = await planStage(pipeline, stageId, runs, this.hasher);
-    const newest = newestFinished(runs, stageId);
+    const chain = buildChain(pipeline, runs);
+    const plan = await planStage(pipeline, stageId, chain, this.hasher);
+    // Same inputs, and from the same run of the stage before: what the chain shows as ready and what is skipped agree.
+    const now = checkpointOf(chain, stageId);
+    const current = now?.status === "ready" && now.run?.spec.fingerprint === plan.fingerprint && now.run.spec.start.run === plan.start.run;
     return {
       plan,
-      upToDate: newest?.spec.fingerprint === plan.fingerprint ? newest : null,
+      upToDate: current ? (runs.find(({ id }) => id === now.run?.id) ?? null) : null,
       active: runs.find((run) => run.stage === stageId && isActive(run)) ?? null,
     };
   }
@@ -123,10 +127,10 @@ export class Launcher {
         await rename(aside, dir);
         const probe = await this.launch(dir, 1, spec, argv, env);
         this.log.info(`Started ${id}: ${argv.join(" ")}`);
-        return { id, dir, attempt: 1, argv, python, probe, notes: [...this.parentNotes(plan), ...notes] };
+        return { id, dir, attempt: 1, argv, python, probe, notes: [...(plan.startNote === null ? [] : [plan.startNote]), ...notes] };
       } catch (error) {
         await rm(aside, { recursive: true, force: true });
-        throw error;
+        throw AppError.is(error) ? error : diskError(aside, error);
       }
     } finally {
       await release();
@@ -218,10 +222,6 @@ export class Launcher {
       this.log.warn(`Removed ${run.dir}: its start was interrupted before anything ran.`);
       await rm(run.dir, { recursive: true, force: true });
     }
-  }
-
-  private parentNotes(plan: StagePlan): string[] {
-    return plan.start.run === null ? [] : [`Starts from ${plan.start.label}, the last checkpoint of ${plan.start.run}.`];
   }
 
   private target(pipeline: Pipeline, stageId: string): { id: string; kind: string; python: string | null } {

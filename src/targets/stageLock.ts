@@ -1,4 +1,4 @@
-import { link, mkdir, open, readFile, rename, rm, stat, unlink, utimes } from "node:fs/promises";
+import { link, mkdir, open, readFile, rm, stat, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { randomBytes } from "node:crypto";
 import { AppError } from "../util/errors.ts";
@@ -32,13 +32,6 @@ export async function lockStage(runsDir: string, stage: string, run: string): Pr
     await removeStale(path);
   }
   throw new AppError("internal", `The lock ${path} could not be taken: remove it if no other window starts this stage.`);
-}
-
-/** The run that is being started right now, or null. */
-export async function beingStarted(runsDir: string, stage: string): Promise<string | null> {
-  const path = join(runsDir, `.lock-${stage}`);
-  const owner = await readLock(path);
-  return owner !== null && !(await isStale(path, owner)) ? owner.run : null;
 }
 
 /** The file appears with its whole content or not at all: written aside, then linked to its name. */
@@ -86,18 +79,21 @@ async function isStale(path: string, owner: LockContent): Promise<boolean> {
 }
 
 /**
- * Removes a stale lock. Two windows may both have found it stale, and one may already hold a new lock under the same
- * name: the file is moved aside first and put back if it turns out to be alive.
+ * Removes a stale lock. Only the holder of `<lock>.takeover` may: between looking and removing, nobody else can have put a
+ * living lock in its place. The takeover is held for microseconds; one that is seconds old was left by a crash.
  */
 async function removeStale(path: string): Promise<void> {
-  const aside = join(dirname(path), `.lock-old-${process.pid}-${randomBytes(4).toString("hex")}`);
-  try {
-    await rename(path, aside);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
-    throw error;
+  const takeover = `${path}.takeover`;
+  if (!(await create(takeover, ""))) {
+    const { mtimeMs } = await stat(takeover).catch(() => ({ mtimeMs: Date.now() }));
+    if (Date.now() - mtimeMs > beatMs) await rm(takeover, { force: true });
+    await new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 20));
+    return;
   }
-  const owner = await readLock(aside);
-  if (owner !== null && !(await isStale(aside, owner))) await link(aside, path).catch(() => {});
-  await unlink(aside).catch(() => {});
+  try {
+    const owner = await readLock(path);
+    if (owner !== null && (await isStale(path, owner))) await rm(path, { force: true });
+  } finally {
+    await rm(takeover, { force: true });
+  }
 }

@@ -6,7 +6,7 @@ import { after, describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { rowHashes } from "../../src/domain/canonical.ts";
 import { parseJson } from "../../src/domain/jsonText.ts";
-import type { WorkerSetup } from "../../src/storage/parallelPass.ts";
+import type { WorkerSetup } from "../../src/storage/workerPool.ts";
 import type { RowIndex } from "../../src/storage/rowIndex.ts";
 import { sha256Hex } from "../../src/storage/sha256.ts";
 import { AppError } from "../../src/util/errors.ts";

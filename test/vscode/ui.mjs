@@ -37,7 +37,7 @@ async function story(theme, vsix, python) {
   const folder = await spaces.trainedWorkspace(join(dir, "sample"), python, join(base, "trained"));
   const settings = { "workbench.colorTheme": themes[theme], "window.titleBarStyle": "custom", "window.commandCenter": false, "workbench.layoutControl.enabled": false, "breadcrumbs.enabled": false };
   const server = await startServer({ dir, settings });
-  const { browser, page } = await startBrowser({ width: 1280, height: 860 });
+  const { browser, page } = await startBrowser({ width: 1280, height: 940 });
   const outside = [];
   page.on("request", (request) => {
     const url = new URL(request.url());

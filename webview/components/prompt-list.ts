@@ -24,7 +24,7 @@ export class PromptList extends LitElement {
       .head {
         display: grid;
         grid-template-columns: minmax(60px, 1fr) auto 52px;
-        column-gap: 10px;
+        column-gap: 8px;
         align-items: center;
         height: var(--row);
         padding: 0 12px;
@@ -37,7 +37,7 @@ export class PromptList extends LitElement {
       .marks {
         display: grid;
         grid-auto-flow: column;
-        grid-auto-columns: 20px;
+        grid-auto-columns: 24px;
         text-align: center;
       }
       .list {

@@ -72,8 +72,7 @@ export class TokenDetail extends LitElement {
         padding-left: 12px;
         text-align: left;
         overflow: hidden;
-        text-overflow: ellipsis;
-        font-family: var(--mono);
+        text-overflow: clip;
       }
       th.instead {
         padding-left: 12px;
@@ -81,6 +80,24 @@ export class TokenDetail extends LitElement {
       }
       .change {
         padding: 0 2px;
+      }
+      .option {
+        display: inline-flex;
+        gap: 3px;
+        margin-right: 8px;
+        font-size: 11px;
+      }
+      .option code {
+        padding: 0 2px;
+        font-family: var(--mono);
+        font-size: 12px;
+        color: var(--vscode-foreground);
+        background: var(--vscode-textCodeBlock-background);
+        white-space: pre;
+        unicode-bidi: isolate;
+      }
+      .option code.own {
+        font-weight: 600;
       }
       @container (min-width: 380px) {
         .entropy {
@@ -125,14 +142,16 @@ export class TokenDetail extends LitElement {
     const current = index === this.row ? "current" : "";
     if (cell === undefined) return html`<tr class=${current}>${head}<td>–</td><td>–</td><td>–</td><td class="entropy">–</td><td class="instead dim">not scored</td></tr>`;
     const change = cell.change === null ? html`<span class="dim">${checkpoint.isReference ? "ref." : "–"}</span>` : html`<span class="change token ${cell.coloured ? cell.tokenClass : ""}">${signed(cell.change)}</span>`;
-    const top = cell.top.slice(0, 3).map(({ text, probability: p }) => `${text} ${probability(p)}`).join("  ");
+    const top = cell.top.filter(({ probability: p }, place) => place === 0 || p >= 0.01).slice(0, 4);
     return html`<tr class=${current}>
       ${head}
       <td>${plain(cell.logprob)}</td>
       <td>${change}</td>
       <td>${cell.rank}</td>
       <td class="entropy">${plain(cell.entropy)}</td>
-      <td class="instead" title=${cell.top.map(({ text, probability: p }) => `${probability(p)}  ${text}`).join("\n")}>${top}</td>
+      <td class="instead" title=${cell.top.map(({ text, probability: p }) => `${probability(p)}  ${text}`).join("\n")}>
+        ${top.map(({ text, probability: p, isReference }) => html`<span class="option"><code class=${isReference ? "own" : ""}>${text}</code><span class="dim">${probability(p)}</span></span>`)}
+      </td>
     </tr>`;
   }
 }

@@ -65,9 +65,6 @@ export class TokenFilm extends LitElement {
       .token.continues {
         margin-left: -1px;
       }
-      .token.column {
-        box-shadow: inset 0 1px 0 var(--vscode-focusBorder);
-      }
       .token:hover {
         outline: 1px dotted var(--vscode-focusBorder);
       }
@@ -85,11 +82,6 @@ export class TokenFilm extends LitElement {
       @container (min-width: 560px) {
         .name .stage {
           display: inline;
-        }
-        .grid.aligned {
-          display: grid;
-          overflow-x: auto;
-          padding-bottom: 4px;
         }
       }
     `,

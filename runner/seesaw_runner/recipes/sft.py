@@ -1,6 +1,7 @@
 """Supervised fine-tuning of one stage with TRL's SFTTrainer: full or LoRA, with replay, probes, flags and resume.
 
-    python -m seesaw_runner.recipes.sft --run RUN_DIR            (or torchrun --nproc_per_node N -m …)
+    python -m seesaw_runner.recipes.sft --run RUN_DIR
+    python -m torch.distributed.run --nproc_per_node N -m seesaw_runner.recipes.sft RUN_DIR
 
 Reads RUN_DIR/run.json and nothing else. Everything it has to say goes to the journal; its own end to outcome.json. To write
 another recipe, copy this file: it reads from top to bottom, and `main` is the list of what happens.
@@ -42,8 +43,12 @@ PLANNED_ARGUMENTS = ("train_sampling_strategy", "group_by_length", "assistant_on
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", required=True, type=Path, help="the run folder, with run.json in it")
-    run = parser.parse_args(argv).run.resolve()
+    parser.add_argument("folder", nargs="?", type=Path, help="the run folder, with run.json in it")
+    parser.add_argument("--run", type=Path, help="the same; torchrun takes this option for its own --run-path, so give it the folder alone")
+    given = parser.parse_args(argv)
+    if not (given.run or given.folder):
+        parser.error("which run? Give the run folder.")
+    run = (given.run or given.folder).resolve()
     attempt = attempt_folder(run)
     rank = int(os.environ.get("RANK", "0"))
     from seesaw_runner.journal import Journal, NullJournal

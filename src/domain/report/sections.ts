@@ -1,6 +1,7 @@
 import { falseAlarmText } from "../flagText.ts";
 import { formatDuration, formatInterval, formatNumber, formatPercent, formatPlural, formatSigned } from "../format.ts";
 import { flagMark } from "../skillsTable.ts";
+import { minimumDetectableDifference } from "../statistics.ts";
 import type { FlagState } from "../../protocol/journal.ts";
 import { Html, html } from "./html.ts";
 import { splitFlags } from "./unwatched.ts";
@@ -93,9 +94,20 @@ export function replaySection({ replay }: ReportModel): Html {
 export function environmentSection({ runs, formatTime }: ReportModel): Html {
   return html`<section><h2>Runs and their environment</h2>
 <p class="lead">Two stages with the same fingerprint have the same recipe, arguments, data, start weights, probes and checks.</p>
-<div class="card"><table class="plain"><thead><tr><th>run</th><th>started</th><th class="num">took</th><th class="num">steps</th><th class="num">probing</th><th>device</th><th>start</th><th>fingerprint</th><th>packages</th></tr></thead><tbody>
-${runs.map(({ id, spec, state }) => html`<tr><td class="mono">${id}${state.attempt > 1 ? html` <small>(attempt ${state.attempt})</small>` : null}</td><td>${state.startedAt === null ? "–" : formatTime(state.startedAt * 1000)}</td><td class="num">${state.startedAt === null || state.endedAt === null ? "–" : formatDuration(state.endedAt - state.startedAt)}</td><td class="num">${state.step}</td><td class="num">${formatPercent(state.probeShare, 0)}</td><td>${state.device ?? "–"}</td><td>${spec.start.label}</td><td class="mono">${spec.fingerprint.slice(0, 12)}</td><td class="wrap">${["python", "torch", "transformers", "trl", "peft"].flatMap((name) => (spec.versions[name] ? [`${name} ${spec.versions[name]}`] : [])).join(", ")}</td></tr>`)}
-</tbody></table></div></section>`;
+<div class="card"><table class="plain"><thead><tr><th>run</th><th>started</th><th class="num">took</th><th class="num">steps</th><th class="num">probing</th><th>device</th><th>start</th><th>fingerprint</th></tr></thead><tbody>
+${runs.map(({ id, spec, state }) => html`<tr><td class="mono">${id}${state.attempt > 1 ? html` <small>(attempt ${state.attempt})</small>` : null}</td><td>${state.startedAt === null ? "–" : formatTime(state.startedAt * 1000)}</td><td class="num">${state.startedAt === null || state.endedAt === null ? "–" : formatDuration(state.endedAt - state.startedAt)}</td><td class="num">${state.step}</td><td class="num">${formatPercent(state.probeShare, 0)}</td><td>${state.device ?? "–"}</td><td>${spec.start.label}</td><td class="mono">${spec.fingerprint.slice(0, 12)}</td></tr>`)}
+</tbody></table></div>
+${[...byPackages(runs)].map(([packages, stages]) => html`<p class="note">${stages.length === runs.length ? "All runs" : stages.join(", ")}: ${packages}</p>`)}</section>`;
+}
+
+/** The stages by the packages they ran with: mostly all with the same. */
+function byPackages(runs: ReportModel["runs"]): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const { stage, spec } of runs) {
+    const packages = ["python", "torch", "transformers", "trl", "peft", "accelerate", "datasets", "safetensors"].flatMap((name) => (spec.versions[name] ? [`${name} ${spec.versions[name]}`] : [])).join(", ");
+    groups.set(packages, [...(groups.get(packages) ?? []), stage]);
+  }
+  return groups;
 }
 
 /** What a reader must not conclude. */
@@ -104,7 +116,7 @@ export function limitsSection({ skills, pipeline, runs }: ReportModel): Html {
   const smallest = sizes.length === 0 ? null : Math.min(...sizes);
   const single = runs.length > 0;
   return html`<section><h2>What this data does not show</h2><ul class="limits">
-${smallest === null ? null : html`<li>With ${smallest} prompts in the smallest set, accuracy alone can hardly tell a change of fewer than ${Math.ceil(280 / Math.sqrt(smallest))} points from chance; “unchanged” means “no larger change was seen”.</li>`}
+${smallest === null ? null : html`<li>The smallest set has ${formatPlural(smallest, "prompt")}: if one answer in five changes either way, the paired test will probably (80 %) see a loss only from ${Math.ceil(100 * minimumDetectableDifference(smallest, 0.2))} points on. “Unchanged” means that no larger change was seen.</li>`}
 ${single ? html`<li>Every stage was run once, with seed ${pipeline.seed}. How much another seed would change is not known from here.</li>` : null}
 <li>Log-probabilities are those of the reference answers. A model may write another right answer: then the check passes although the reference became less likely, and the other way round.</li>
 <li>A flag says that reference answers became less likely, or that the check fails more often, in that stage. It does not say which rows of its data caused it.</li>

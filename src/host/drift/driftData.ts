@@ -2,6 +2,7 @@ import type { ChainCheckpoint } from "../../domain/chain.ts";
 import { driftTable, type DriftRow, type DriftTable } from "../../domain/drift.ts";
 import { formatPlural } from "../../domain/format.ts";
 import { filmstrip, type FilmCell as DomainCell, type FilmFrame } from "../../domain/filmstrip.ts";
+import { promptText } from "../../domain/promptText.ts";
 import { diffTexts } from "../../domain/textDiff.ts";
 import type { ComparedTrace, TraceData } from "../../domain/traceData.ts";
 import { encodeNumber } from "../../protocol/numbers.ts";
@@ -53,7 +54,7 @@ export function readFilm(selection: ResolvedSelection, row: number, store: Trace
     return {
       row,
       line: strip.probe.line,
-      prompt: strip.probe.prompt,
+      prompt: promptText(strip.probe.prompt).trim(),
       tokens: strip.tokens.map((token, index) => ({ display: token.display, segment: token.segment, continues: token.group === strip.tokens[index - 1]?.group })),
       rows: strip.frames.map((frame, checkpoint) => ({
         checkpoint,
@@ -123,7 +124,7 @@ function promptOf(row: DriftRow): DriftPrompt {
   return {
     row: row.row,
     line: row.line,
-    prompt: row.prompt.replace(/\s+/g, " ").trim(),
+    prompt: promptText(row.prompt).replace(/\s+/g, " ").trim(),
     changes: row.cells.map(({ delta }) => (delta === null ? null : encodeNumber(-delta))),
     checks: row.cells.map(({ correct }) => markOf(correct)),
     worst: row.worst === null ? null : encodeNumber(-row.worst),

@@ -121,7 +121,7 @@ export class DriftSession {
       const list: DriftList = key === this.listKey && this.state.empty === null ? this.state : readList(resolved, traces);
       this.listKey = key;
       if (list.prompts.length === 0) return { ...nothing, choices, selection, empty: this.emptySet(resolved) };
-      const row = list.prompts.some((prompt) => prompt.row === this.asked.row) ? this.asked.row : list.prompts[0]?.row ?? null;
+      const row = list.prompts.some((prompt) => prompt.row === this.asked.row) ? this.asked.row : mostTelling(list);
       const film = row === null ? null : readFilm(resolved, row, traces);
       const { checkpoints, prompts, notes } = list;
       return { empty: null, choices, selection: { ...selection, row }, checkpoints, prompts, notes, film, busy: false };
@@ -163,6 +163,12 @@ export class DriftSession {
   private patch(patch: Partial<DriftSnapshot>): void {
     this.post({ type: "patch", seq: ++this.seq, patch });
   }
+}
+
+/** The most drifted prompt that was answered rightly before, if there is one: that is a loss, not a gap. */
+function mostTelling({ prompts, checkpoints }: DriftList): number | null {
+  const reference = checkpoints.findIndex(({ isReference }) => isReference);
+  return (prompts.find(({ checks }) => checks[reference] === "passed") ?? prompts[0])?.row ?? null;
 }
 
 /** The fields of `now` that are not the same objects or values as before; `busy` always, since the page was told. */

@@ -156,6 +156,11 @@ test("a chain runs in order, skips what is up to date and stops at the first fai
   assert.deepEqual([await chain().then(({ runs }) => runs.map(({ id }) => id)), seen("up-to-date")], [second.runs.map(({ id }) => id), ["a", "b"]]);
   await chain({ force: true });
   assert.deepEqual(seen("started"), ["a", "b"]);
+  const { pipeline, diagnostics } = await box.pipeline();
+  const again = await box.services.launcher.startStage(pipeline, diagnostics, "a", trusted);
+  await follow(again.id);
+  await chain();
+  assert.deepEqual([seen("up-to-date"), seen("started")], [["a"], ["b"]], "a stage follows a new run of its parent");
 });
 
 test("leaving a chain leaves its stage running; the next one joins it", async () => {
