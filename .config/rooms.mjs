@@ -1,9 +1,6 @@
 // Which room may import what: the table of CONTRIBUTING as data. Read by the lint rules and by the architecture test.
 // `rooms`: other rooms. `ports`: single files of other rooms. `packages`: npm packages. `node`, `vscode`: those too.
 
-/** @typedef {{ folder: string, rooms: string[], ports?: string[], packages: string[], node: boolean, vscode: boolean, only?: Record<string, string[]>, advice: string }} Room */
-
-/** @type {Record<string, Room>} */
 export const rooms = {
   util: {
     folder: "src/util",

@@ -27,7 +27,7 @@ def main():
     names = tuple(sys.argv[1:]) or PACKAGES
     answer = {
         "seesaw_probe": 1,
-        "version": "%d.%d.%d" % sys.version_info[:3],
+        "version": ".".join(map(str, sys.version_info[:3])),
         "executable": sys.executable,
         "prefix": sys.prefix,
         "packages": versions(names),

@@ -1,4 +1,4 @@
-import { activationTime, type ActivationTime } from "./host/activationClock.ts";
+import { endOfLoading, startOfActivate, type ActivationTime } from "./host/activationClock.ts";
 import * as vscode from "vscode";
 import { registerCommands } from "./commands.ts";
 import { createHost, type Host } from "./host/createHost.ts";
@@ -9,7 +9,7 @@ import { messageOf } from "./util/errors.ts";
 
 /** What `activate` gives back: for tests, and for extensions that build on this one. */
 export interface SeesawApi {
-  /** From the first line of our code to the end of `activate`. */
+  /** Our own time: loading and `activate`. */
   activation: ActivationTime;
   /** Why activation failed, or null. */
   failure: string | null;
@@ -17,9 +17,11 @@ export interface SeesawApi {
 }
 
 let store: DisposableStore | undefined;
+endOfLoading();
 
 /** Log, services, surfaces, commands. Starts no process, loads nothing native, reads no file before it returns. */
 export function activate(context: vscode.ExtensionContext): SeesawApi {
+  const time = startOfActivate();
   store = new DisposableStore();
   const log = store.add(createLogChannel());
   try {
@@ -27,7 +29,7 @@ export function activate(context: vscode.ExtensionContext): SeesawApi {
     store.add(services);
     const host = createHost(services, log, context.extensionUri, store);
     store.add(registerCommands(host, log));
-    const activation = activationTime();
+    const activation = time();
     log.info(`Activated in ${activation.wallMs.toFixed(1)} ms (${activation.cpuMs.toFixed(1)} ms of work).`);
     return { activation, failure: null, host };
   } catch (error) {
@@ -35,7 +37,7 @@ export function activate(context: vscode.ExtensionContext): SeesawApi {
     log.error(error instanceof Error ? (error.stack ?? failure) : failure);
     store.add(registerCommands(null, log, failure));
     void vscode.window.showErrorMessage(`Seesaw could not start: ${failure}`);
-    return { activation: activationTime(), failure, host: null };
+    return { activation: time(), failure, host: null };
   }
 }
 

@@ -11,8 +11,8 @@ export function plain(value: WireNumber, digits = 2): string {
   return formatNumber(decodeNumber(value), digits);
 }
 
-/** A probability as `.41`, `1` or `<.01`. */
+/** A probability as `.41`, `1.0` or `<.01`. */
 export function probability(value: number): string {
-  if (value >= 0.995) return "1";
+  if (value >= 0.995) return "1.0";
   return value < 0.01 ? "<.01" : value.toFixed(2).slice(1);
 }

@@ -78,4 +78,8 @@ export const tokenClasses = css`
     background: var(--vscode-seesaw-tokenLostBackground);
     border-bottom: 2px solid var(--vscode-seesaw-tokenLostLine);
   }
+  /* Without backgrounds the lines must differ on their own. */
+  :host-context(.vscode-high-contrast) .token.lost {
+    border-bottom: 4px double var(--vscode-seesaw-tokenLostLine);
+  }
 `;

@@ -2,7 +2,7 @@
 // `npm run package linux-x64` packs one. Files are copied to a staging folder by an explicit list, and every finished
 // VSIX is opened again and compared with it.
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SetupError, done, failWith, runStep, say } from "./progress.mjs";
 import { node24, root, setup } from "./setup.mjs";
@@ -64,7 +64,7 @@ async function packOne(platform, out) {
   const vsce = join(root, "node_modules", "@vscode", "vsce", "vsce");
   await runStep(`Packing ${platform}`, [node24, vsce, "package", "--target", platform, "--out", vsix, "--allow-missing-repository", "--no-rewrite-relative-links"], {
     cwd: stage,
-    env: { ...process.env, PATH: `${join(root, "node_modules", ".bin")}:${process.env.PATH ?? ""}` },
+    env: { ...process.env, PATH: `${join(root, "node_modules", ".bin")}${delimiter}${process.env.PATH ?? ""}` },
   });
   await verify(vsix, files, platform);
   const { size } = statSync(vsix);

@@ -12,12 +12,17 @@ reference's final hidden states, which are kept instead of its logits, and its o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from seesaw_runner.causal_lm import CausalLM
+
+
+#: Bytes of reference distributions kept between probe points, for each reference. Small vocabularies fit and save half the
+#: cost of KL; with a vocabulary of 152k it is the room of 55 tokens, so there everything is recomputed.
+KEEP_BYTES = 64 * 1024**2
 
 
 @dataclass
@@ -26,6 +31,8 @@ class Reference:
 
     hidden: torch.Tensor
     head: Any
+    kept: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict, repr=False)
+    room: int = KEEP_BYTES
 
 
 @dataclass
@@ -168,8 +175,18 @@ class Scorer:
         return torch.cat([self._kl(reference, cut, self.logprobs(hidden[cut], self.lm.head)) for cut in cuts]) if cuts else torch.empty(0)
 
     def _kl(self, reference: Reference, cut: slice, logp: torch.Tensor) -> torch.Tensor:
-        hidden = reference.hidden[cut].to(logp.device)
-        return kl_divergence(self.logprobs(hidden, reference.head), logp).cpu()
+        return kl_divergence(*self._distribution(reference, cut), logp).cpu()
+
+    def _distribution(self, reference: Reference, cut: slice) -> tuple[torch.Tensor, torch.Tensor]:
+        """(probabilities, log-probabilities) of a reference's chunk; kept while there is room."""
+        found = reference.kept.get((cut.start, cut.stop))
+        if found is None:
+            logp = self.logprobs(reference.hidden[cut].to(self.lm.device), reference.head)
+            found = logp.exp(), logp
+            if 2 * logp.nbytes <= reference.room:
+                reference.room -= 2 * logp.nbytes
+                reference.kept[cut.start, cut.stop] = found
+        return found
 
     def _score_whole(self, rows: Sequence, batch_size: int | None = None) -> Scores:
         """For models whose logits are no plain function of their last hidden state: the model's own logits, few rows at a time.
@@ -234,11 +251,11 @@ def reduce_chunk(logp: torch.Tensor, targets: torch.Tensor, top_k: int) -> dict[
     }
 
 
-def kl_divergence(reference: torch.Tensor, logp: torch.Tensor) -> torch.Tensor:
-    """Exact KL(reference ‖ model) per row of two log-probability tables [n, v], nats. 0 · anything counts 0; never NaN for
-    distributions; +∞ where the model gives probability 0 to what the reference uses."""
-    kl = torch.linalg.vecdot(reference.exp(), reference - logp)
+def kl_divergence(p: torch.Tensor, log_p: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:
+    """Exact KL(p ‖ q) = Σ p · (log p − log q) per row of tables [n, v], nats. Terms with p = 0 are 0, never NaN;
+    +∞ where q gives probability 0 to what p uses."""
+    kl = torch.linalg.vecdot(p, log_p - log_q)
     if bool(torch.isnan(kl).any()):
-        terms = reference.exp() * (reference - logp)
-        kl = torch.where(reference == -torch.inf, torch.zeros_like(terms), terms).sum(-1)
+        terms = p * (log_p - log_q)
+        kl = torch.where(log_p == -torch.inf, torch.zeros_like(terms), terms).sum(-1)
     return kl.clamp_min(0.0)

@@ -43,7 +43,7 @@ export function addStatus(program: Command, contextOf: ContextOf): void {
       else out.print(table([options.runs ? "run" : "stage", "state", "step", "loss", "took", "flags"], rows, { right: [2, 3, 4], out }));
       for (const checkpoint of chain.checkpoints) if (checkpoint.status === "stale") out.note(out.paint("yellow", `${checkpoint.label}: ${checkpoint.reason ?? "stale"}`));
       for (const run of shown as RunRecord[]) {
-        if (!isActive(run) && run.state.status !== "done") out.note(`${run.stage}: ${oneLine(reasonText(run.state.reason), 400)}`);
+        if (!isActive(run) && run.state.status !== "done") out.note(`${run.stage}: ${oneLine(reasonText(run.state.reason), 400)} \`seesaw run ${run.stage} --resume\` goes on with it.`);
       }
       for (const { id, message } of unreadable) out.note(out.paint("yellow", `${id}: ${message}`));
     });

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { formatPlural } from "../domain/format.ts";
 import type { Diagnostic } from "../domain/pipelineModel.ts";
 import type { ContextOf } from "./context.ts";
 import { exitCodes } from "./exitCodes.ts";
@@ -21,7 +22,7 @@ export function addValidate(program: Command, contextOf: ContextOf): void {
       for (const diagnostic of diagnostics) context.out.print(diagnosticLine(diagnostic, context.out));
       if (errors > 0 || pipeline === null) return;
       const { paint } = context.out;
-      context.out.print(`${paint("green", "✓")} ${file}: ${pipeline.stages.length} stages (${pipeline.stages.map(({ id }) => id).join(" → ")}), ${pipeline.skills.length} skills`);
+      context.out.print(`${paint("green", "✓")} ${file}: ${formatPlural(pipeline.stages.length, "stage")} (${pipeline.stages.map(({ id }) => id).join(" → ")}), ${formatPlural(pipeline.skills.length, "skill")}`);
     });
 }
 

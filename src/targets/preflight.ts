@@ -32,7 +32,8 @@ export async function preflight(
     const how = result.timedOut ? "no answer in time" : `exit code ${result.code}`;
     throw new AppError("agent-failed", `The preflight check of ${python} gave no answer (${how})${last ? `: ${last.slice(0, 400)}` : ""}.`);
   }
-  const sentence = ({ message, fix, where }: PreflightFinding): string => [where ? `${where}: ${message}` : message, fix].filter(Boolean).join(" ");
+  const ended = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);
+  const sentence = ({ message, fix, where }: PreflightFinding): string => [where ? `${where}: ${message}` : message, fix ?? ""].filter(Boolean).map(ended).join(" ");
   const errors = findings.filter((finding) => finding.severity === "error");
   if (errors.length === 0) return findings.map(sentence);
   const packages = errors.some(({ code }) => /package|python/.test(code));

@@ -117,7 +117,7 @@ def test_impossible_tokens():
     part = reduce_chunk(a, torch.tensor([2]), 2)
     p = a.exp()[0, :2].double()
     assert float(part["entropy"]) == pytest.approx(float(-(p * p.log()).sum()), abs=1e-6) and float(part["logprob"]) == -math.inf
-    assert float(kl_divergence(a, a)) == 0.0 and float(kl_divergence(a, b)) == math.inf
+    assert float(kl_divergence(a.exp(), a, a)) == 0.0 and float(kl_divergence(a.exp(), a, b)) == math.inf
 
 
 def test_right_padding_needs_no_mask_and_training_mode_returns(model, encoded):

@@ -39,7 +39,8 @@ async function main() {
     for (const problem of problems) console.error(`  ✗ ${problem}`);
   }
   if (failed.length > 0) throw new SetupError(`VS Code tests failed: ${failed.join(", ")}`);
-  done(`VS Code tests passed: ${wanted.length === 0 ? total : "the chosen ones"} in ${seconds(began)}`);
+  const ran = (wanted.length === 0 ? scenarios : wanted).reduce((sum, name) => sum + declaredTests(name), 0);
+  done(`VS Code: ${ran} passed in ${seconds(began)} (planted failures count as passed when they were noticed)`);
 }
 
 /** Runs one scenario and says what is wrong with it; an empty list is a pass. */

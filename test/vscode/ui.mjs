@@ -23,8 +23,44 @@ async function main() {
   await installCodeServer();
   const [{ vsix }] = await packageExtension({ platforms: [`${process.platform}-${process.arch}`], out: join(base, "vsix"), build: !process.argv.includes("--no-build") });
   const wanted = process.argv.slice(2).filter((argument) => argument in themes);
+  await literally(vsix);
   for (const theme of wanted.length === 0 ? Object.keys(themes) : wanted) await story(theme, vsix, python);
   done(`pictures in ${join("media", "screenshots")}`);
+}
+
+/** Case V03: text of rows is text, whatever it looks like, and the page's policy lets nothing else run. */
+async function literally(vsix) {
+  const spaces = await import("./workspaces.mjs");
+  const dir = join(base, "literal");
+  rmSync(dir, { recursive: true, force: true });
+  mkdirSync(dir, { recursive: true });
+  await installVsix(dir, vsix);
+  const folder = spaces.hostileWorkspace(join(dir, "ws a+b %41 #1"));
+  const server = await startServer({ dir });
+  const { browser, page } = await startBrowser();
+  page.on("dialog", (dialog) => assert.fail(`a dialog was opened: ${dialog.message()}`));
+  try {
+    await page.goto(`${server.origin}/?folder=${encodeURIComponent(folder)}`);
+    await page.locator('.activitybar .action-item a[aria-label="Seesaw"], .activitybar .action-item[aria-label="Seesaw"]').first().click({ timeout: 60_000 });
+    const frame = await driftFrame(page);
+    const row = frame.locator("seesaw-prompt-list .row", { hasText: "onerror" }).first();
+    await row.click({ timeout: 30_000 });
+    await frame.locator("seesaw-drift-app .prompt h3", { hasText: "onerror" }).waitFor();
+    assert.equal(await row.locator(".text").innerText(), spaces.hostileText);
+    assert.equal(await frame.locator("seesaw-drift-app .prompt h3").innerText(), spaces.hostileText);
+    assert.equal(await frame.locator("img, iframe, script:not([nonce])").count(), 0, "a row became HTML");
+    assert.notEqual(await frame.locator("html").evaluate((element) => element.ownerDocument.title), "pwned");
+    const policy = await frame.locator('meta[http-equiv="Content-Security-Policy"]').getAttribute("content");
+    assert.match(policy, /^default-src 'none'; script-src 'nonce-/);
+    await assert.rejects(frame.locator("html").evaluate(() => new Function("return 1")()), /unsafe-eval|Content Security Policy/);
+    say("rows are shown literally, and nothing but our script runs");
+  } catch (error) {
+    await page.screenshot({ path: join(base, "failed-literal.png") });
+    throw error;
+  } finally {
+    await browser.close();
+    await server.stop();
+  }
 }
 
 /** The whole story under one theme. */
@@ -47,9 +83,11 @@ async function story(theme, vsix, python) {
   page.on("console", (message) => {
     if (/Content Security Policy|Refused to/.test(message.text()) && !/vsda|report-only/i.test(message.text())) violations.push(message.text());
   });
-  const picture = async (name, options = {}) => {
+  // The README needs each surface once, and Token Drift under every theme.
+  const picture = async (name) => {
+    if (theme !== "dark" && name !== "drift") return;
     mkdirSync(join(root, "media", "screenshots"), { recursive: true });
-    await page.screenshot({ path: join(root, "media", "screenshots", `${name}-${theme}.png`), ...options });
+    await page.screenshot({ path: join(root, "media", "screenshots", `${name}-${theme}.png`) });
   };
   const step = (text) => say(`${theme}: ${text}`);
   try {
@@ -65,7 +103,7 @@ async function story(theme, vsix, python) {
     await frame.locator("seesaw-prompt-list .row").first().waitFor({ timeout: 30_000 });
     await driveByKeyboard(page, frame);
     await page.locator(".notifications-toasts .notification-toast").first().waitFor({ state: "detached", timeout: 2000 }).catch(() => {});
-    await picture("token-drift");
+    await picture("drift");
     step("token drift by keyboard");
 
     await page.keyboard.press("F1");
@@ -139,6 +177,11 @@ async function driveByKeyboard(page, frame) {
   await page.keyboard.press("ArrowDown");
   await page.waitForTimeout(200);
   assert.notEqual(await current(), before, "the arrow keys do not move in the film");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("ArrowUp");
+  await page.waitForTimeout(600);
+  assert.notEqual(await selected(), first, "Escape does not lead back to the list");
+  await page.keyboard.press("Enter");
 }
 
 /** The page inside the two frames of a webview. */
@@ -156,6 +199,7 @@ async function widen(page, width) {
   await page.mouse.down();
   await page.mouse.move(box.x + width, box.y + 300, { steps: 5 });
   await page.mouse.up();
+  await page.mouse.move(box.x + width + 300, box.y + 300);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -16,6 +16,21 @@ export function recordedWorkspace(dir, stages = ["math", "search", "tool"]) {
   return dir;
 }
 
+/** Case V03: rows full of what HTML, templates and shells would take for code, in a folder with an odd name. */
+export const hostileText = "<img src=x onerror=\"document.title='pwned'\"><script>alert(1)</script> ${7*7} `q` {{x}} &amp;";
+
+export function hostileWorkspace(dir) {
+  fresh(dir);
+  copySample(dir);
+  for (const name of ["slope", "replay"]) rmSync(join(dir, name), { recursive: true, force: true });
+  const file = join(dir, "data", "math.probe.jsonl");
+  const rows = readFileSync(file, "utf8").split("\n");
+  rows[0] = JSON.stringify({ messages: [{ role: "user", content: hostileText }, { role: "assistant", content: hostileText }] });
+  writeFileSync(file, rows.join("\n"));
+  recordRuns({ root: dir, stages: ["math", "search"] });
+  return dir;
+}
+
 /** A folder in which there is nothing for us. */
 export function bareWorkspace(dir) {
   fresh(dir);

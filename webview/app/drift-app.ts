@@ -7,6 +7,7 @@ import "../components/empty-state.ts";
 import "../components/prompt-list.ts";
 import "../components/token-detail.ts";
 import "../components/token-film.ts";
+import type { PromptList } from "../components/prompt-list.ts";
 import type { TokenFilm } from "../components/token-film.ts";
 import { initialState, type PageState, type Store, type TokenFocus } from "../state.ts";
 import { shared, tokenClasses } from "../styles.ts";
@@ -162,6 +163,7 @@ export class DriftApp extends LitElement {
           .film=${film}
           .checkpoints=${data.checkpoints}
           .position=${this.page.focus}
+          @leave=${() => this.renderRoot.querySelector<PromptList>("seesaw-prompt-list")?.focusList()}
           @focus-token=${(event: CustomEvent<TokenFocus>) => this.actions?.focusToken(event.detail)}
         ></seesaw-token-film>
         <div class="legend">

@@ -103,6 +103,11 @@ export class PromptList extends LitElement {
     if (changed.has("selected") || changed.has("prompts")) this.renderRoot.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
   }
 
+  /** Moves the keyboard to the list. */
+  focusList(): void {
+    this.renderRoot.querySelector<HTMLElement>(".list")?.focus();
+  }
+
   private prompt(prompt: DriftPrompt, at: number): TemplateResult {
     const drift = prompt.worst === null ? "not compared" : prompt.withinNoise ? "noise" : signed(prompt.worst, 1);
     const checks = prompt.checks.map((mark, index) => `${this.checkpoints[index]?.label} ${checkMarks[mark].word}`).join(", ");

@@ -56,8 +56,7 @@ export class TokenDetail extends LitElement {
         padding-left: 4px;
         text-align: left;
       }
-      tr.current th,
-      tr.current td {
+      tr.current {
         background: var(--vscode-list-inactiveSelectionBackground);
         outline: 1px solid var(--vscode-contrastActiveBorder, transparent);
         outline-offset: -1px;

@@ -8,7 +8,7 @@ import { cellLabel, cellTitle, rowSummary } from "../wording.ts";
 
 /**
  * One prompt's reference, token by token: a row per checkpoint. Narrow, each row flows like text; wide, the tokens of all
- * rows stand in columns. An ARIA grid with one tab stop; fires `focus-token`.
+ * rows stand in columns. An ARIA grid with one tab stop; fires `focus-token`, and `leave` on Escape.
  */
 export class TokenFilm extends LitElement {
   static override properties = { film: { attribute: false }, checkpoints: { attribute: false }, position: { attribute: false } };
@@ -140,6 +140,7 @@ export class TokenFilm extends LitElement {
   }
 
   private key(event: KeyboardEvent): void {
+    if (event.key === "Escape") this.dispatchEvent(new CustomEvent("leave"));
     const to = moveFocus(this.film, this.position, event.key, event.ctrlKey || event.metaKey);
     if (to === null) return;
     event.preventDefault();

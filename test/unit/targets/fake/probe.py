@@ -3,4 +3,5 @@ import json
 import sys
 
 names = ("torch", "transformers", "trl", "peft", "accelerate", "datasets", "safetensors")
-print(json.dumps({"seesaw_probe": 1, "version": "3.11.0", "executable": sys.executable, "prefix": sys.prefix, "packages": dict.fromkeys(names, "1.0")}))
+answer = {"seesaw_probe": 1, "version": "3.11.0", "executable": sys.executable, "prefix": sys.prefix}
+print(json.dumps({**answer, "packages": dict.fromkeys(names, "1.0")}))

@@ -2,5 +2,6 @@
 import json
 import sys
 
-spec = json.load(open(sys.argv[1], encoding="utf-8"))
+with open(sys.argv[1], encoding="utf-8") as handle:
+    spec = json.load(handle)
 print(json.dumps(spec["args"].get("preflight", []), indent=1))

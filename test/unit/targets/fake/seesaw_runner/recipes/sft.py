@@ -23,8 +23,9 @@ if os.path.exists(journal):
 def event(name, **fields):
     global seq
     seq += 1
+    line = {"v": 1, "seq": seq, "t": time.time(), "attempt": number, "type": name, **fields}
     with open(journal, "a", encoding="utf-8") as handle:
-        handle.write(json.dumps({"v": 1, "seq": seq, "t": time.time(), "attempt": number, "type": name, **fields}) + "\n")
+        handle.write(json.dumps(line) + "\n")
 
 
 def outcome(code, message):
@@ -33,19 +34,22 @@ def outcome(code, message):
 
 
 steps = args.get("steps", 2)
-event("run.started", stage=spec["stage"], recipe="sft", device="cpu", dtype="float32", parameters=1, trainable=1,
-      total_steps=steps, start_label=spec["start"]["label"], rows=1, replay_rows=0, resumed_from=None, packages={}, processes=1)
+event(
+    "run.started", stage=spec["stage"], recipe="sft", device="cpu", dtype="float32", parameters=1, trainable=1, rows=1,
+    total_steps=steps, start_label=spec["start"]["label"], replay_rows=0, resumed_from=None, packages={}, processes=1,
+)
 for step in range(1, steps + 1):
     event("stage.progress", phase="train", step=step, total=steps, tokens_per_s=100.0, eta_s=1.0)
     print("step", step, flush=True)
     event("metric", step=step, values={"loss": 1.0 / step})
     time.sleep(args.get("pause", 0.05))
     if args.get("fail_at") == step and number == 1:
-        outcome("nan-loss", "The loss became NaN at step %d." % step)
+        outcome("nan-loss", f"The loss became NaN at step {step}.")
         sys.exit(1)
-folder = "checkpoints/step-%06d" % steps
+folder = f"checkpoints/step-{steps:06d}"
 shutil.copytree(spec["start"]["checkpoint"], os.path.join(run, folder))
 with open(os.path.join(run, folder, "model.safetensors"), "ab") as handle:
     handle.write(spec["stage"].encode())
-event("checkpoint.saved", step=steps, path=folder, kind="full", final=True, weights_hash="w-%s-%s" % (spec["stage"], spec["fingerprint"][:8]), bytes=1)
+weights = f"w-{spec['stage']}-{spec['fingerprint'][:8]}"
+event("checkpoint.saved", step=steps, path=folder, kind="full", final=True, weights_hash=weights, bytes=1)
 outcome("done", "")

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { emptySelection, type DriftFilm, type DriftSnapshot, type FilmCell } from "../../../src/protocol/webview.ts";
+import { moveFocus } from "../../../webview/navigation.ts";
+import { applyMessage, initialState, Store, worstToken } from "../../../webview/state.ts";
+
+const cell = (change: number | null, coloured = false): FilmCell => ({ logprob: -1, change, rank: 1, entropy: 0, tokenClass: coloured ? "lost" : "kept", coloured, top: [] });
+
+const film: DriftFilm = {
+  row: 3,
+  line: 4,
+  prompt: "p",
+  tokens: ["a", "b", "c"].map((display) => ({ display, segment: null, continues: false })),
+  rows: [
+    { checkpoint: 0, cells: [cell(null), cell(null), cell(null)], note: null, check: "passed", generated: null, diverges: null },
+    { checkpoint: 1, cells: null, note: "not scored", check: "not-run", generated: null, diverges: null },
+    { checkpoint: 2, cells: [cell(-0.1), cell(-4, true), cell(-2, true)], note: null, check: "failed", generated: "x", diverges: 0 },
+  ],
+};
+
+const snapshot = (change: Partial<DriftSnapshot> = {}): DriftSnapshot => ({
+  empty: null, selection: emptySelection, choices: { pipelines: [], skills: [], splits: [], references: [] }, checkpoints: [], prompts: [], notes: [], film, busy: false, ...change,
+});
+
+test("a snapshot replaces everything; a patch only the fields it names", () => {
+  const first = applyMessage(initialState, { type: "snapshot", seq: 7, state: snapshot() });
+  assert.equal(first?.seq, 7);
+  const second = applyMessage(first!, { type: "patch", seq: 8, patch: { busy: true } });
+  assert.equal(second?.data?.busy, true);
+  assert.equal(second?.data?.film, film);
+});
+
+test("a gap in the numbers, or a patch before the first snapshot, asks for a snapshot", () => {
+  assert.equal(applyMessage(initialState, { type: "patch", seq: 0, patch: {} }), null);
+  const first = applyMessage(initialState, { type: "snapshot", seq: 1, state: snapshot() })!;
+  assert.equal(applyMessage(first, { type: "patch", seq: 3, patch: {} }), null);
+  assert.equal(applyMessage(first, { type: "patch", seq: 1, patch: {} }), null);
+});
+
+test("the focus starts on the token that fell most, and stays while the film is the same", () => {
+  assert.deepEqual(worstToken(snapshot()), { row: 2, token: 1 });
+  const first = applyMessage(initialState, { type: "snapshot", seq: 0, state: snapshot() })!;
+  const moved = { ...first, focus: { row: 0, token: 2 } };
+  assert.deepEqual(applyMessage(moved, { type: "patch", seq: 1, patch: { film: { ...film } } })?.focus, { row: 0, token: 2 });
+  assert.deepEqual(applyMessage(moved, { type: "patch", seq: 1, patch: { film: { ...film, row: 9 } } })?.focus, { row: 2, token: 1 });
+});
+
+test("arrows stay inside, and pass over checkpoints that were not scored", () => {
+  const at = (row: number, token: number) => ({ row, token });
+  assert.deepEqual(moveFocus(film, at(0, 0), "ArrowLeft", false), at(0, 0));
+  assert.deepEqual(moveFocus(film, at(0, 2), "ArrowRight", false), at(0, 2));
+  assert.deepEqual(moveFocus(film, at(0, 1), "ArrowDown", false), at(2, 1));
+  assert.deepEqual(moveFocus(film, at(2, 1), "ArrowUp", false), at(0, 1));
+  assert.deepEqual(moveFocus(film, at(2, 1), "ArrowDown", false), at(2, 1));
+  assert.deepEqual(moveFocus(film, at(2, 1), "Home", true), at(0, 0));
+  assert.deepEqual(moveFocus(film, at(0, 0), "End", true), at(2, 2));
+  assert.equal(moveFocus(film, at(0, 0), "x", false), null);
+});
+
+test("n and p go through the changed tokens in reading order", () => {
+  const at = (row: number, token: number) => ({ row, token });
+  assert.deepEqual(moveFocus(film, at(0, 0), "n", false), at(2, 1));
+  assert.deepEqual(moveFocus(film, at(2, 1), "n", false), at(2, 2));
+  assert.deepEqual(moveFocus(film, at(2, 2), "n", false), at(2, 2));
+  assert.deepEqual(moveFocus(film, at(2, 2), "p", false), at(2, 1));
+});
+
+test("the store tells its listeners, and stops when they leave", () => {
+  const store = new Store();
+  let calls = 0;
+  const leave = store.subscribe(() => calls++);
+  store.set({ ...initialState, seq: 1 });
+  leave();
+  store.set({ ...initialState, seq: 2 });
+  assert.equal(calls, 1);
+  assert.equal(store.state.seq, 2);
+});
