@@ -47,7 +47,7 @@ export const rooms = {
   targets: {
     folder: "src/targets",
     rooms: ["util", "protocol", "domain"],
-    ports: ["src/storage/runStore.ts"],
+    ports: ["src/storage/runStore.ts", "src/storage/processIdentity.ts"],
     packages: [],
     node: true,
     vscode: false,

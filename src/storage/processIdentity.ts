@@ -1,71 +1,35 @@
-import { readFile, readlink, stat } from "node:fs/promises";
+import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
-import { join } from "node:path";
-import type { AttemptProbe, StartedFile } from "../protocol/attempt.ts";
 
-/**
- * Tells from the files of an attempt and from /proc whether it still runs, as `agent.py probe` does, but without starting
- * Python. A process is (host, boot and pid namespace, pid, start time), never a pid alone.
- */
-
-/** What can be known of an attempt from here. */
-export interface LocalAttempt {
-  /** null: its processes cannot be seen from here (another host, or a system without /proc). */
-  probe: AttemptProbe | null;
-  cancelRequested: boolean;
-  /** Seconds since the attempt's spec was written. */
-  age: number;
-  beatAge: number | null;
+/** Names one process for ever: a pid alone is reused. `start` is null where the system does not tell it (not Linux). */
+export interface ProcessIdentity {
+  host: string;
+  boot: string;
+  pid: number;
+  start: number | null;
 }
 
-/** Looks at an attempt folder. Never throws: what cannot be read is not there. */
-export async function lookAtAttempt(attemptDir: string, now: number = Date.now() / 1000): Promise<LocalAttempt> {
-  const ageOf = async (name: string): Promise<number | null> => {
-    const written = await stat(join(attemptDir, name)).catch(() => null);
-    return written === null ? null : Math.max(0, now - written.mtimeMs / 1000);
-  };
-  const [exit, started, beatAge, cancelAge, claimAge, age, boot] = await Promise.all([
-    readObject(join(attemptDir, "exit.json")),
-    readObject(join(attemptDir, "started.json")) as Promise<StartedFile | null>,
-    ageOf("heartbeat"),
-    ageOf("cancel"),
-    ageOf("claim"),
-    ageOf("spec.json"),
-    bootId(),
-  ]);
-  const facts = { cancelRequested: cancelAge !== null, age: claimAge ?? age ?? (await ageOf(".")) ?? 0, beatAge };
-  const report = (state: AttemptProbe["state"]): LocalAttempt => ({ ...facts, probe: { state, now, boot: boot ?? "", beat_age: beatAge, started, exit } });
-  if (exit !== null) return report("exited");
-  if (started === null) return report(claimAge === null ? "absent" : "claimed");
-  if (boot === null || started.host !== hostname()) return { ...facts, probe: null };
-  if (started.boot !== boot) return sameKernel(started.boot, boot) ? { ...facts, probe: null } : report("lost:reboot-or-other-host");
-  if (await isAlive(started.agent_pid, started.agent_start)) return report("running");
-  if (await isAlive(started.pid, started.start)) return report("orphan");
-  // The agent writes exit.json as its last act: it may have done so since we looked.
-  const late = await readObject(join(attemptDir, "exit.json"));
-  if (late !== null) return { ...facts, probe: { state: "exited", now, boot, beat_age: beatAge, started, exit: late } };
-  return report("lost:no-exit-file");
+export function thisProcess(): ProcessIdentity {
+  return { host: hostname(), boot: bootId(), pid: process.pid, start: processStart(process.pid) };
 }
 
-/** This boot and, in it, this pid namespace (the same text as agent.py's); null without /proc. */
-export async function bootId(): Promise<string | null> {
+/** Whether exactly this process lives. A process of another host cannot be judged from here: undefined. */
+export function isAlive(identity: ProcessIdentity): boolean | undefined {
+  if (identity.host !== hostname()) return undefined;
+  if (identity.boot !== bootId()) return false;
+  if (identity.start !== null) return processStart(identity.pid) === identity.start;
   try {
-    const [boot, namespace] = await Promise.all([readFile("/proc/sys/kernel/random/boot_id", "latin1"), readlink("/proc/self/ns/pid")]);
-    return `${boot.trim()}/${namespace}`;
-  } catch {
-    return null;
+    process.kill(identity.pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }
 
-/** Two pid namespaces of one boot: the processes of the other cannot be seen, so nothing is known of them. */
-function sameKernel(a: string, b: string): boolean {
-  return a.split("/")[0] === b.split("/")[0];
-}
-
-/** When a live process began, in ticks since boot; null when it is gone or a zombie. */
-export async function processStart(pid: number): Promise<number | null> {
+/** Ticks since boot at which a live process began; null when it is gone or a zombie, or without /proc. */
+export function processStart(pid: number): number | null {
   try {
-    const text = await readFile(`/proc/${Math.trunc(pid)}/stat`, "latin1");
+    const text = readFileSync(`/proc/${Math.trunc(pid)}/stat`, "latin1");
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
     return fields[0] === "Z" || fields[0] === "X" ? null : Number(fields[19]);
   } catch {
@@ -73,15 +37,11 @@ export async function processStart(pid: number): Promise<number | null> {
   }
 }
 
-async function isAlive(pid: number, start: number | string | null): Promise<boolean> {
-  return start !== null && (await processStart(pid)) === Number(start);
-}
-
-async function readObject(path: string): Promise<Record<string, unknown> | null> {
+/** This boot and, in it, this pid namespace: containers share a kernel, not process ids. Same text as agent.py's; empty without /proc. */
+export function bootId(): string {
   try {
-    const value: unknown = JSON.parse(await readFile(path, "utf8"));
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
+    return `${readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim()}/${readlinkSync("/proc/self/ns/pid")}`;
   } catch {
-    return null;
+    return "";
   }
 }

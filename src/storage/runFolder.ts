@@ -6,7 +6,7 @@ import { statusFromAttempt } from "../domain/attemptStatus.ts";
 import { parseRunSpec } from "../domain/runSpecFile.ts";
 import { AppError, messageOf } from "../util/errors.ts";
 import { JournalTail } from "./journalTail.ts";
-import { lookAtAttempt } from "./processIdentity.ts";
+import { lookAtAttempt } from "./attemptFolder.ts";
 
 /** A folder this young without a run.json is being written, in seconds. */
 const writingPatience = 5;
