@@ -56,7 +56,8 @@ export async function packageExtension({ platforms = Object.keys(natives), out =
 }
 
 async function packOne(platform, out) {
-  const stage = join(root, ".cache", "package", platform);
+  // One's own folder: two windows may pack at the same time.
+  const stage = join(root, ".cache", "package", `${platform}-${process.pid}`);
   const files = stageFiles(stage, platform);
   const manifest = JSON.parse(readFileSync(join(stage, "package.json"), "utf8"));
   const vsix = join(out, `${manifest.name}-${platform}-${manifest.version}.vsix`);
@@ -67,6 +68,7 @@ async function packOne(platform, out) {
     env: { ...process.env, PATH: `${join(root, "node_modules", ".bin")}${delimiter}${process.env.PATH ?? ""}` },
   });
   await verify(vsix, files, platform);
+  rmSync(stage, { recursive: true, force: true });
   const { size } = statSync(vsix);
   return { platform, vsix, size, files: files.length };
 }

@@ -18,7 +18,8 @@ METRICS = ("loss", "grad_norm", "learning_rate", "mean_token_accuracy", "entropy
 
 
 class StopWatch(TrainerCallback):
-    """Ends the training after a step: on SIGTERM or SIGINT (with a checkpoint), on a loss or gradient that is no number (without).
+    """Ends the training after a step: on SIGTERM or SIGINT (with a checkpoint), on a loss or gradient that is no number
+    (without).
 
     `reason` is None, "cancelled" or "nan-loss". All processes stop at the same step.
     """
@@ -54,10 +55,15 @@ class StopWatch(TrainerCallback):
             self.bad = (state.global_step, name, value)
             self.reason = "nan-loss"
             self.journal.append(
-                "warning", code="nan-loss", severity="error", where=f"step {state.global_step}",
-                message=f"{name} is {value} at step {state.global_step} (loss {loss:.4g}, grad_norm {norm:.4g}). The stage stops here; the weights of this step are not saved.",
-                fix="Lower the learning rate, add warm-up or max_grad_norm, or look for broken rows near this step; then run the stage again.",
-            )  # fmt: skip
+                "warning",
+                code="nan-loss",
+                severity="error",
+                where=f"step {state.global_step}",
+                message=f"{name} is {value} at step {state.global_step} (loss {loss:.4g}, grad_norm {norm:.4g}). "
+                f"The stage stops here; the weights of this step are not saved.",
+                fix="Lower the learning rate, add warm-up or max_grad_norm, or look for broken rows near this "
+                "step; then run the stage again.",
+            )
             control.should_training_stop = True
         elif stop and state.global_step < state.max_steps:
             self.reason = "cancelled"
@@ -79,7 +85,9 @@ class SaveCallback(TrainerCallback):
 
 
 class LedgerCallback(TrainerCallback):
-    """Writes each step's draws from the replay buffer. `hashes[i]` is buffer row i's. Events carry totals since step 1."""
+    """Writes each step's draws from the replay buffer. `hashes[i]` is buffer row i's. Events carry totals since step
+    1.
+    """
 
     def __init__(self, ledger, journal, plan, hashes: list[str], buffer: str, resumed_from: int | None):
         self.ledger, self.journal, self.plan, self.hashes, self.buffer = ledger, journal, plan, hashes, buffer
@@ -98,14 +106,17 @@ class LedgerCallback(TrainerCallback):
         now = time.monotonic()
         if now - self._told >= QUIET or state.global_step >= state.max_steps or control.should_training_stop:
             self._told = now
-            self.journal.append("ledger.drawn", step=state.global_step, buffer=self.buffer, rows=self.rows, distinct=len(self.seen))
+            self.journal.append(
+                "ledger.drawn", step=state.global_step, buffer=self.buffer, rows=self.rows, distinct=len(self.seen)
+            )
 
 
 class ProgressCallback(TrainerCallback):
     """`stage.progress` and `metric` events, at most four a second of each, the last always.
 
-    tokens[s−1]: tokens of step s over all processes. every: only steps divisible by it give a metric event (and the last);
-    its loss is the mean over the steps since the one before. paused() gives seconds spent probing, kept out of tokens/s.
+    tokens[s−1]: tokens of step s over all processes. every: only steps divisible by it give a metric event (and the
+    last); its loss is the mean over the steps since the one before. paused() gives seconds spent probing, kept out of
+    tokens/s.
     """
 
     def __init__(self, journal, tokens: list[int], every: int, paused):
@@ -128,10 +139,13 @@ class ProgressCallback(TrainerCallback):
         training = max(1e-6, elapsed - (self.paused() - self._paused))
         done = step - self._first
         self.journal.append(
-            "stage.progress", phase="train", step=step, total=state.max_steps,
+            "stage.progress",
+            phase="train",
+            step=step,
+            total=state.max_steps,
             tokens_per_s=round(sum(self.tokens[self._first : step]) / training, 1),
             eta_s=round(elapsed / max(1, done) * (state.max_steps - step), 1),
-        )  # fmt: skip
+        )
 
     def on_log(self, args, state, control, logs=None, **_: Any) -> None:
         if not logs or "loss" not in logs:

@@ -42,7 +42,9 @@ class Head:
 
 
 class CausalLM:
-    """`path` is head, scaled or whole; `split` is True for the first two; `pass_mask` says whether padding needs a mask."""
+    """`path` is head, scaled or whole; `split` is True for the first two; `pass_mask` says whether padding needs a
+    mask.
+    """
 
     def __init__(self, model: torch.nn.Module):
         self.outer = model
@@ -99,10 +101,14 @@ class CausalLM:
 
     def logits(self, ids: torch.Tensor, lengths: list[int]) -> torch.Tensor:
         """The model's own logits, float32 [rows, width of batch, vocabulary]."""
-        return self.model(input_ids=ids.to(self.device), attention_mask=self._mask(ids, lengths), use_cache=False).logits.float()
+        return self.model(
+            input_ids=ids.to(self.device), attention_mask=self._mask(ids, lengths), use_cache=False
+        ).logits.float()
 
     def frozen_head(self) -> Head:
-        """A head that later training cannot change: a copy if its weights are trained (tied embeddings are), else itself."""
+        """A head that later training cannot change: a copy if its weights are trained (tied embeddings are), else
+        itself.
+        """
         assert self.head is not None
         module = self.head.module
         if any(p.requires_grad for p in module.parameters()):
@@ -115,13 +121,19 @@ class CausalLM:
     def _choose_path(self, config) -> str:
         """Compares hidden → head with the model's own logits on two rows of unlike length; also decides `pass_mask`."""
         top = min(self.vocabulary, 64)
-        ids = torch.tensor([[(3 * k + 1) % top for k in range(7)], [(5 * k + 2) % top for k in range(4)] + [self.pad_id] * 3])
+        ids = torch.tensor(
+            [[(3 * k + 1) % top for k in range(7)], [(5 * k + 2) % top for k in range(4)] + [self.pad_id] * 3]
+        )
         with self.evaluating():
             own = self.logits(ids, [7, 4])
             tolerance = 1e-4 * float(own.abs().max().clamp_min(1.0)) if own.dtype == torch.float32 else 2e-2
             if next(self.model.parameters()).dtype != torch.float32:
                 tolerance = 2e-2 * float(own.abs().max().clamp_min(1.0))
-            near = lambda a, b: float((a[0] - b[0]).abs().max()) <= tolerance and float((a[1, :4] - b[1, :4]).abs().max()) <= tolerance  # noqa: E731
+
+            def near(a: torch.Tensor, b: torch.Tensor) -> bool:
+                """Equal at the seven and the four real positions."""
+                return all(float((a[r, :n] - b[r, :n]).abs().max()) <= tolerance for r, n in ((0, 7), (1, 4)))
+
             self.pass_mask = False
             try:
                 self.pass_mask = not near(self.logits(ids, [7, 4]), own)

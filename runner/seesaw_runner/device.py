@@ -10,7 +10,9 @@ import torch
 
 @dataclass(frozen=True)
 class Device:
-    """`kind` is cuda, mps or cpu; `dtype` is what weights are loaded in; `autocast_bf16` is mixed precision for training."""
+    """`kind` is cuda, mps or cpu; `dtype` is what weights are loaded in; `autocast_bf16` is mixed precision for
+    training.
+    """
 
     kind: str
     index: int
@@ -45,7 +47,8 @@ class Device:
 
 
 def choose(force_cpu: bool = False) -> Device:
-    """The best device of this process. CUDA takes LOCAL_RANK; weights stay float32 and training uses bf16 autocast there.
+    """The best device of this process. CUDA takes LOCAL_RANK; weights stay float32 and training uses bf16 autocast
+    there.
 
     Full-precision master weights are kept because small updates vanish when they are added to bf16 weights.
     """

@@ -1,9 +1,9 @@
 """Chat rows → token ids and a mask of the tokens that are scored or trained.
 
-The mask comes from the template's `{% generation %}` block when it has one. Otherwise the ids of the prompt (rendered with the
-generation prompt) are compared with the ids of the whole row: scoring starts at the first differing index. Cutting at
-`len(prompt)` would be wrong whenever the generation prompt is no prefix of the whole (it opens `<think>`), or a token
-spans the seam. What a row cannot do is said on the row; the others go on.
+The mask comes from the template's `{% generation %}` block when it has one. Otherwise the ids of the prompt (rendered
+with the generation prompt) are compared with the ids of the whole row: scoring starts at the first differing index.
+Cutting at `len(prompt)` would be wrong whenever the generation prompt is no prefix of the whole (it opens `<think>`),
+or a token spans the seam. What a row cannot do is said on the row; the others go on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class EncodedRow:
     """One row. `ids`: the whole sequence up to the last scored token. `scored`: positions in `ids`, ascending, never 0.
 
     `prompt_ids`: what a generation starts from. `reference`: the answer's text; `ends`: end of each scored token in the
-    reference's UTF-8 bytes. `reason` is set when the row cannot be used; `note` when it can but something is worth saying.
+    reference's UTF-8 bytes. `reason` is set when the row cannot be used; `note` when it can but something is worth
+    saying.
     """
 
     ids: list[int] = field(default_factory=list)
@@ -50,7 +51,10 @@ def messages_of(value: Any) -> list[dict] | tuple[str, str]:
     if kind == "prompt-completion" and isinstance(value["prompt"], str) and isinstance(value["completion"], str):
         return value["prompt"], value["completion"]
     if kind in ("unknown", "not-an-object"):
-        raise RowError("The row has none of the known shapes (messages, prompt and completion, chosen, conversations, instruction, text).")
+        raise RowError(
+            "The row has none of the known shapes (messages, prompt and completion, chosen, conversations, "
+            "instruction, text)."
+        )
     turns = to_messages(value)
     if not any(turn["role"] == "assistant" for turn in turns):
         raise RowError("The row has no assistant message, so there is nothing to score or train on.")
@@ -67,13 +71,17 @@ class Encoder:
         template = tokenizer.chat_template
         text = template if isinstance(template, str) else ""
         self.method = "generation-block" if re.search(r"\{%-?\s*generation\s*-?%\}", text) else "prefix"
-        specials = sorted({str(t.content) for t in tokenizer.added_tokens_decoder.values() if t.special}, key=len, reverse=True)
+        specials = sorted(
+            {str(t.content) for t in tokenizer.added_tokens_decoder.values() if t.special}, key=len, reverse=True
+        )
         self._special_text = re.compile("|".join(map(re.escape, specials))) if specials else None
 
     # ---- one row
 
     def encode(self, value: Any, *, last_only: bool = True) -> EncodedRow:
-        """Encodes one row. `last_only`: only the last assistant turn is scored (probes); otherwise every one (training)."""
+        """Encodes one row. `last_only`: only the last assistant turn is scored (probes); otherwise every one
+        (training).
+        """
         try:
             chat = messages_of(value)
             row = self._plain(*chat) if isinstance(chat, tuple) else self._chat(chat, value, last_only)
@@ -96,17 +104,24 @@ class Encoder:
         if head and head[-1] == eos:
             head = head[:-1]
         start = _common_prefix(head, whole)
-        row = EncodedRow(ids=whole, scored=list(range(start, len(whole))), prompt_ids=whole[:start], prompt=prompt, reference=answer)
+        row = EncodedRow(
+            ids=whole, scored=list(range(start, len(whole))), prompt_ids=whole[:start], prompt=prompt, reference=answer
+        )
         if start < len(head):
             blank = " The prompt ends in a blank." if prompt[-1:].isspace() else ""
-            row.note = f"A token spans the seam between prompt and answer (index {start}); it is scored with the answer.{blank}"
+            row.note = (
+                f"A token spans the seam between prompt and answer (index {start}); it is scored with the "
+                f"answer.{blank}"
+            )
         return row
 
     # ---- chat
 
     def _chat(self, messages: list[dict], value: dict, last_only: bool) -> EncodedRow:
         if not self.tokenizer.chat_template:
-            raise RowError("The tokenizer has no chat template. Add one to the base model, or use prompt and completion texts.")
+            raise RowError(
+                "The tokenizer has no chat template. Add one to the base model, or use prompt and completion texts."
+            )
         last = max(k for k, m in enumerate(messages) if m["role"] == "assistant")
         messages = messages[: last + 1]
         tools = value.get("tools") if isinstance(value.get("tools"), list) else None
@@ -179,18 +194,23 @@ class Encoder:
         return end if end > start and ids[end - 1] in self.bytes.special else len(ids)
 
     def _piecewise(self, text: str, messages: list[dict]) -> tuple[list[int], list[int]]:
-        """A message that contains a mark such as `<|end|>` as text: the contents are tokenized with the marks switched off.
+        """A message that contains a mark such as `<|end|>` as text: the contents are tokenized with the marks switched
+        off.
 
-        Tokens never span a seam here, so such rows may differ by one token from a joint tokenization; nothing else is safe.
+        Tokens never span a seam here, so such rows may differ by one token from a joint tokenization; nothing else is
+        safe.
         """
         ids: list[int] = []
         mask: list[int] = []
         at = 0
-        for k, message in enumerate(messages):
+        for message in messages:
             content = str(message["content"])
             found = text.find(content, at)
             if found < 0:
-                raise RowError("A message contains a special token as text, and the template changes the message; cannot keep them apart.")
+                raise RowError(
+                    "A message contains a special token as text, and the template changes the message; cannot "
+                    "keep them apart."
+                )
             self._append(ids, mask, text[at:found], 0)
             scored = message["role"] == "assistant"
             plain = self.tokenizer(content, add_special_tokens=False, split_special_tokens=True)["input_ids"]
@@ -219,7 +239,9 @@ class Encoder:
         kept = [k for k in row.scored if 0 < k < limit]
         if not kept:
             if row.scored and row.scored[0] >= limit:
-                raise RowError(f"The answer starts behind max_length = {limit} tokens. Raise max_length or shorten the prompt.")
+                raise RowError(
+                    f"The answer starts behind max_length = {limit} tokens. Raise max_length or shorten the prompt."
+                )
             raise RowError("The row has no token to score: its answer is empty.")
         if row.scored[-1] >= limit:
             row.note = f"Cut to max_length = {limit} tokens ({len(row.ids)} were given)."
@@ -241,7 +263,9 @@ class Encoder:
         if lead < 0 or spelled[:lead].strip() or spelled[lead + len(wanted) :].strip():
             wanted, lead = spelled, 0
             reference = spelled.decode("utf-8", "replace")
-            if reference.encode("utf-8", "replace") != spelled:  # cut inside a character: offsets refer to whole characters
+            if (
+                reference.encode("utf-8", "replace") != spelled
+            ):  # cut inside a character: offsets refer to whole characters
                 wanted = reference.encode("utf-8", "replace")
         ends, total = [], 0
         for piece in pieces:
@@ -252,7 +276,9 @@ class Encoder:
 
 def _rejected(error: Exception) -> RowError:
     """Templates raise whatever they like, also on purpose (raise_exception)."""
-    return RowError(f"The chat template rejects this row: {str(error).splitlines()[0] if str(error) else type(error).__name__}")
+    return RowError(
+        f"The chat template rejects this row: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+    )
 
 
 def _common_prefix(a: Sequence[int], b: Sequence[int]) -> int:

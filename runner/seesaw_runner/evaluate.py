@@ -1,8 +1,8 @@
 """Runs a skill's check on greedy answers, and saves most of the generating by what teacher forcing already told.
 
-Greedy decoding follows the reference as long as the reference's next token is the most likely one. So a row whose tokens all
-have rank 0 *is* generated as its reference, and any other row is generated only from its first miss on. Where the two best
-tokens are closer than `margin` nats, rounding could decide; there the model is asked again.
+Greedy decoding follows the reference as long as the reference's next token is the most likely one. So a row whose
+tokens all have rank 0 *is* generated as its reference, and any other row is generated only from its first miss on.
+Where the two best tokens are closer than `margin` nats, rounding could decide; there the model is asked again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class Answer:
     correct: bool
 
 
-def known_prefix(row: EncodedRow, rank: Sequence[int], best: Sequence[int], gap: Sequence[float], margin: float) -> tuple[list[int], bool]:
+def known_prefix(
+    row: EncodedRow, rank: Sequence[int], best: Sequence[int], gap: Sequence[float], margin: float
+) -> tuple[list[int], bool]:
     """Ids that greedy decoding gives for certain, and whether they include the whole reference.
 
     rank, best (most likely id), gap (log-probability of the best minus the second) are per scored token of the row.

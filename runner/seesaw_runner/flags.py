@@ -3,19 +3,20 @@
 Standard library only. One *series* per skill and split. What is tested, and why it holds its level:
 
 * Statistic: per probe row the sequence ΔNLL = NLL now − NLL at the stage's start (nats); its mean over rows.
-* Noise: the start checkpoint is scored twice (other batch size, other order); the 99th percentile of |ΔNLL| over rows is
-  added to the tolerance. threshold = noise + tolerance.
-* Watch: drifting when the one-sided lower bound  mean − t(1−level; n−1) · s/√n  exceeds the threshold (Student's t interval,
-  e.g. Box, Hunter & Hunter 2005, §2), with level = alpha / (K · T): Bonferroni over K measurable series and T planned looks,
-  so the chance of any false "drifting" in a run is at most alpha when the t interval is valid.
-* Confirmation: the skill's check is run at once on the same split; exact one-sided McNemar (McNemar 1947): with b rows lost
-  and c gained, p = P(X ≥ b), X ~ Binomial(b + c, ½). Tests of one series are repeated while it drifts; the j-th gets weight
-  2^−j, so p̃ = min_j p_j · 2^j is a valid p-value for the series however many tests follow (Bonferroni, weights sum to 1).
-  Holm (1979) over the K measurable series at 0.05, series not tested counting as p̃ = 1. Since p̃ only falls, a confirmation
-  stays right when more tests come.
-* Recovered: the one-sided 90 % upper bound of the mean is below the threshold at two looks in a row. Levels are not refunded.
-* Not measurable, with the reason: fewer than 32 scored rows; the skill was not there at the stage's start (lower end of the
-  95 % Wilson (1927) interval of its accuracy below 0.2: nothing to forget); noise above the tolerance.
+* Noise: the start checkpoint is scored twice (other batch size, other order); the 99th percentile of |ΔNLL| over rows
+  is added to the tolerance. threshold = noise + tolerance.
+* Watch: drifting when the one-sided lower bound  mean − t(1−level; n−1) · s/√n  exceeds the threshold (Student's t
+  interval, e.g. Box, Hunter & Hunter 2005, §2), with level = alpha / (K · T): Bonferroni over K measurable series and T
+  planned looks, so the chance of any false "drifting" in a run is at most alpha when the t interval is valid.
+* Confirmation: the skill's check is run at once on the same split; exact one-sided McNemar (McNemar 1947): with b rows
+  lost and c gained, p = P(X ≥ b), X ~ Binomial(b + c, ½). Tests of one series are repeated while it drifts; the j-th
+  gets weight 2^−j, so p̃ = min_j p_j · 2^j is a valid p-value for the series however many tests follow (Bonferroni,
+  weights sum to 1). Holm (1979) over the K measurable series at 0.05, series not tested counting as p̃ = 1. Since p̃
+  only falls, a confirmation stays right when more tests come.
+* Recovered: the one-sided 90 % upper bound of the mean is below the threshold at two looks in a row. Levels are not
+  refunded.
+* Not measurable, with the reason: fewer than 32 scored rows; the skill was not there at the stage's start (lower end of
+  the 95 % Wilson (1927) interval of its accuracy below 0.2: nothing to forget); noise above the tolerance.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from statistics import NormalDist, fmean, stdev
 from typing import Any
 
@@ -44,6 +46,7 @@ def t_cdf(t: float, df: float) -> float:
     return 1 - tail if t > 0 else tail
 
 
+@lru_cache(maxsize=256)  # a run asks for the same few again and again
 def t_quantile(p: float, df: float) -> float:
     """The t with t_cdf(t, df) = p, to about 1e-10; bisection on the exact function. 0 < p < 1."""
     if not 0 < p < 1:
@@ -62,7 +65,9 @@ def t_quantile(p: float, df: float) -> float:
 
 
 def _beta_inc(a: float, b: float, x: float) -> float:
-    """Regularised incomplete beta I_x(a, b), continued fraction (Abramowitz & Stegun 26.5.8, evaluated by Lentz's method)."""
+    """Regularised incomplete beta I_x(a, b), continued fraction (Abramowitz & Stegun 26.5.8, evaluated by Lentz's
+    method).
+    """
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
     if x > (a + 1) / (a + b + 2):
@@ -72,7 +77,10 @@ def _beta_inc(a: float, b: float, x: float) -> float:
     c, d = 1.0, 1 / max(1 - (a + b) * x / (a + 1), tiny)
     value = d
     for m in range(1, 1000):
-        for step in (m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)), -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))):
+        for step in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
             d = 1 / _away(1 + step * d, tiny)
             c = _away(1 + step / c, tiny)
             value *= d * c
@@ -103,7 +111,9 @@ def mcnemar_p(lost: int, gained: int) -> float:
 
 
 def holm_level(adjusted: Sequence[float], mine: int, level: float = CONFIRM_LEVEL) -> float:
-    """The level at which hypothesis `mine` is held in Holm's procedure, or 0 when a smaller p-value was not rejected."""
+    """The level at which hypothesis `mine` is held in Holm's procedure, or 0 when a smaller p-value was not
+    rejected.
+    """
     order = sorted(range(len(adjusted)), key=lambda i: (adjusted[i], i != mine))
     for place, i in enumerate(order):
         bound = level / (len(adjusted) - place)
@@ -130,7 +140,9 @@ def quantile(values: Iterable[float], q: float) -> float:
 
 @dataclass
 class SeriesStart:
-    """What is known of one skill × split at the stage's start. `noise`: q99 of |ΔNLL| over rows of the A/A rescoring, nats."""
+    """What is known of one skill × split at the stage's start. `noise`: q99 of |ΔNLL| over rows of the A/A rescoring,
+    nats.
+    """
 
     skill: str
     split: str
@@ -157,7 +169,9 @@ class _Series:
 
 @dataclass
 class Look:
-    """One look at one series. `events`: (event type, body) to journal. `needs_check`: run the check, then call `Watch.test`."""
+    """One look at one series. `events`: (event type, body) to journal. `needs_check`: run the check, then call
+    `Watch.test`.
+    """
 
     events: list[tuple[str, dict[str, Any]]]
     needs_check: bool
@@ -210,9 +224,14 @@ class Watch:
         watched = [self._series[i] for i in self.measurable]
         level = holm_level([w.adjusted for w in watched], watched.index(s))
         test = {
-            "lost": lost, "gained": gained, "n": len(now), "p": p, "level": level / 2**s.tests,
-            "accuracy_start": sum(before) / len(before), "accuracy_now": sum(now) / len(now),
-        }  # fmt: skip
+            "lost": lost,
+            "gained": gained,
+            "n": len(now),
+            "p": p,
+            "level": level / 2**s.tests,
+            "accuracy_start": sum(before) / len(before),
+            "accuracy_now": sum(now) / len(now),
+        }
         state = "confirmed" if s.adjusted <= level else "drifting"
         return self._event(s, step, state, s.last["value"], s.last["lower"], test)
 
@@ -232,16 +251,27 @@ class Watch:
     def _threshold(self, s: _Series) -> float:
         return s.start.noise + self.tolerance
 
-    def _event(self, s: _Series, step: int, state: str, value: float, lower: float, test: dict | None = None) -> tuple[str, dict[str, Any]]:
+    def _event(
+        self, s: _Series, step: int, state: str, value: float, lower: float, test: dict | None = None
+    ) -> tuple[str, dict[str, Any]]:
         kind = "flag.changed" if s.raised else "flag.raised"
         s.raised = True
         if state != "not-measurable":
             s.state = state
             s.calm_looks = 0
         body: dict[str, Any] = {
-            "id": s.start.id, "skill": s.start.skill, "split": s.start.split, "step": step, "state": state, "value": value, "lower": lower,
-            "threshold": self._threshold(s), "noise": s.start.noise, "level": self.level, "n": s.last.get("n", s.start.rows),
-        }  # fmt: skip
+            "id": s.start.id,
+            "skill": s.start.skill,
+            "split": s.start.split,
+            "step": step,
+            "state": state,
+            "value": value,
+            "lower": lower,
+            "threshold": self._threshold(s),
+            "noise": s.start.noise,
+            "level": self.level,
+            "n": s.last.get("n", s.start.rows),
+        }
         if s.reason is not None:
             body["reason"] = s.reason
         if test is not None:
@@ -265,5 +295,8 @@ def _why_not(s: SeriesStart, tolerance: float) -> str | None:
     if wilson_lower(right, n) < MIN_ACCURACY:
         return f"The skill was not there at the stage's start ({right} of {n} right), so there is nothing to forget."
     if s.noise > tolerance:
-        return f"Scoring noise of {s.noise:.3g} nats exceeds the tolerance of {tolerance:g}. Score in float32 or raise the tolerance."
+        return (
+            f"Scoring noise of {s.noise:.3g} nats exceeds the tolerance of {tolerance:g}. Score in float32 or "
+            "raise the tolerance."
+        )
     return None

@@ -1,8 +1,8 @@
 """Greedy generation for the checks: many short prompts at once, with a KV cache, on any causal LM.
 
-`model.generate` costs several milliseconds of Python per step; for checks the loop below is enough: left padding, prompts
-sorted by length, the largest logit at every step, finished rows taken out of the batch when enough of it is done.
-Equal to `model.generate(do_sample=False)` (a test compares them).
+`model.generate` costs several milliseconds of Python per step; for checks the loop below is enough: left padding,
+prompts sorted by length, the largest logit at every step, finished rows taken out of the batch when enough of it is
+done. Equal to `model.generate(do_sample=False)` (a test compares them).
 """
 
 from __future__ import annotations
@@ -41,13 +41,17 @@ def generate(
     ends: set[int],
     batch_size: int = 256,
 ) -> list[Generated]:
-    """Greedy continuations of id lists, in their order. `max_new_tokens` may differ per prompt. Empty prompts are refused.
+    """Greedy continuations of id lists, in their order. `max_new_tokens` may differ per prompt. Empty prompts are
+    refused.
 
     Raises ValueError for an empty prompt: there is no position to predict from.
     """
     lm = model if isinstance(model, CausalLM) else CausalLM(model)
     if any(len(p) == 0 for p in prompts):
-        raise ValueError("A prompt has no token, so there is nothing to continue. Give the row a prompt or the template a start token.")
+        raise ValueError(
+            "A prompt has no token, so there is nothing to continue. Give the row a prompt or the template a "
+            "start token."
+        )
     limits = [max_new_tokens] * len(prompts) if isinstance(max_new_tokens, int) else list(max_new_tokens)
     out: list[Generated] = [Generated([], "length") for _ in prompts]
     order = sorted((i for i in range(len(prompts)) if limits[i] > 0), key=lambda i: len(prompts[i]))
@@ -103,7 +107,9 @@ def _run(lm: CausalLM, prompts: list[list[int]], limits: list[int], ends: set[in
 def _last_logits(lm: CausalLM, ids, mask, position, cache) -> torch.Tensor:
     """Logits behind the last id of every row, [rows, vocabulary]."""
     if lm.split:
-        states = lm.backbone(input_ids=ids, attention_mask=mask, position_ids=position, past_key_values=cache, use_cache=True)
+        states = lm.backbone(
+            input_ids=ids, attention_mask=mask, position_ids=position, past_key_values=cache, use_cache=True
+        )
         return lm.head(states.last_hidden_state[:, -1])
     out = lm.model(input_ids=ids, attention_mask=mask, position_ids=position, past_key_values=cache, use_cache=True)
     return out.logits[:, -1].float()

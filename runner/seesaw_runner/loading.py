@@ -21,16 +21,24 @@ def load_tokenizer(folder: str):
         else:
             tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
     except Exception as error:
-        raise StageError("bad-checkpoint", f"The tokenizer in {folder} cannot be loaded: {_first_line(error)}", folder) from error
+        raise StageError(
+            "bad-checkpoint", f"The tokenizer in {folder} cannot be loaded: {_first_line(error)}", folder
+        ) from error
     if tokenizer.pad_token is None:
         if tokenizer.eos_token is None:
-            raise StageError("bad-checkpoint", f"The tokenizer in {folder} has neither a pad nor an end token. Set eos_token in tokenizer_config.json.", folder)
+            raise StageError(
+                "bad-checkpoint",
+                f"The tokenizer in {folder} has neither a pad nor an end token. Set eos_token in "
+                f"tokenizer_config.json.",
+                folder,
+            )
         tokenizer.pad_token = tokenizer.eos_token  # masks follow positions, not ids, so the end token is still trained
     return tokenizer
 
 
 def load_model(folder: str, dtype: torch.dtype, device: torch.device, attention: str | None = None) -> torch.nn.Module:
-    """A checkpoint as one plain model on `device`. An adapter checkpoint is merged into what it was trained on, recursively.
+    """A checkpoint as one plain model on `device`. An adapter checkpoint is merged into what it was trained on,
+    recursively.
 
     StageError `bad-checkpoint` for pickled weights, missing shards or tensors that do not fit.
     """
@@ -39,14 +47,21 @@ def load_model(folder: str, dtype: torch.dtype, device: torch.device, attention:
         config = json.loads(about.read_text(encoding="utf-8"))
         under = str(config.get("base_model_name_or_path") or "")
         if not Path(under).is_dir():
-            raise StageError("bad-checkpoint", f"The adapter in {folder} was trained on {under or 'an unnamed model'}, which is not a folder on this machine.", folder)
+            raise StageError(
+                "bad-checkpoint",
+                f"The adapter in {folder} was trained on {under or 'an unnamed model'}, which is not a folder on "
+                f"this machine.",
+                folder,
+            )
         base = load_model(under, dtype, device, attention)
         try:
             from peft import PeftModel
 
             return PeftModel.from_pretrained(base, folder).merge_and_unload().requires_grad_(True)
         except Exception as error:
-            raise StageError("bad-checkpoint", f"The adapter in {folder} cannot be applied: {_first_line(error)}", folder) from error
+            raise StageError(
+                "bad-checkpoint", f"The adapter in {folder} cannot be applied: {_first_line(error)}", folder
+            ) from error
     try:
         weights_hash(folder)
     except CheckpointError as error:
@@ -54,13 +69,29 @@ def load_model(folder: str, dtype: torch.dtype, device: torch.device, attention:
     options: dict[str, Any] = {"attn_implementation": attention} if attention else {}
     try:
         model, info = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=dtype, use_safetensors=True, trust_remote_code=False, local_files_only=True, output_loading_info=True, **options
+            folder,
+            dtype=dtype,
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
+            **options,
         )
     except Exception as error:
-        raise StageError("bad-checkpoint", f"The model in {folder} cannot be loaded: {_first_line(error)} Copy the checkpoint again, or choose an earlier one.", folder) from error
+        raise StageError(
+            "bad-checkpoint",
+            f"The model in {folder} cannot be loaded: {_first_line(error)} Copy the checkpoint again, or choose "
+            f"an earlier one.",
+            folder,
+        ) from error
     missing = sorted(info.get("missing_keys") or [])
     if missing:
-        raise StageError("bad-checkpoint", f"The model in {folder} lacks {len(missing)} tensors, the first is {missing[0]}. Copy the checkpoint again, or choose an earlier one.", folder)
+        raise StageError(
+            "bad-checkpoint",
+            f"The model in {folder} lacks {len(missing)} tensors, the first is {missing[0]}. Copy the checkpoint "
+            f"again, or choose an earlier one.",
+            folder,
+        )
     return model.to(device)
 
 

@@ -1,7 +1,7 @@
 """The batch plan: which row is in which batch of a whole stage, decided before the first step.
 
-The trainer reads rows in the order `plan.order`, so the plan *is* the record of what was drawn: the ledger is exact, and
-a resumed run goes on with the batch the lost one would have had next. Rows 0 … own−1 are the stage's own data, rows
+The trainer reads rows in the order `plan.order`, so the plan *is* the record of what was drawn: the ledger is exact,
+and a resumed run goes on with the batch the lost one would have had next. Rows 0 … own−1 are the stage's own data, rows
 own … own+replay−1 the replay buffer.
 
 Layout: `order` holds `steps × accumulation × world × batch` indexes. accelerate hands batch number k to process
@@ -19,7 +19,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """`order`: row indexes, all batches of all processes in the order they are taken. `own`: number of the stage's own rows."""
+    """`order`: row indexes, all batches of all processes in the order they are taken. `own`: number of the stage's own
+    rows.
+    """
 
     order: list[int]
     batch: int
@@ -69,7 +71,8 @@ def total_steps(rows: int, per_step: int, max_steps: int, epochs: float) -> int:
 
 
 def replay_counts(batches: int, batch: int, ratio: float, rng: random.Random) -> list[int]:
-    """Replay rows in each batch. The sum is exactly round(ratio × batches × batch); a batch has floor or ceil of ratio × batch.
+    """Replay rows in each batch. The sum is exactly round(ratio × batches × batch); a batch has floor or ceil of ratio
+    × batch.
 
     The batches that get the extra row are a seeded sample, so no pattern lines up with accumulation or processes.
     """
@@ -113,15 +116,17 @@ def make_plan(
 ) -> BatchPlan:
     """Plans a stage.
 
-    lengths: tokens of every row, own rows first, then the buffer's. window: how many optimizer steps are sorted by length
-    together: their rows go to batches of like length (less padding), and the batches are shuffled again, so that over
-    a window every row is seen once whatever its length. Raises ValueError when there is nothing to draw from.
+    lengths: tokens of every row, own rows first, then the buffer's. window: how many optimizer steps are sorted by
+    length together: their rows go to batches of like length (less padding), and the batches are shuffled again, so that
+    over a window every row is seen once whatever its length. Raises ValueError when there is nothing to draw from.
     """
     replay_rows = len(lengths) - own
     if own <= 0:
         raise ValueError("The stage has no usable training row. Look at the warnings above for why rows were skipped.")
     if ratio > 0 and replay_rows <= 0:
-        raise ValueError("The stage replays from a buffer that has no usable row. Lower its quality limit or remove `replay`.")
+        raise ValueError(
+            "The stage replays from a buffer that has no usable row. Lower its quality limit or remove `replay`."
+        )
     rng = random.Random(f"seesaw-plan-{seed}")
     count = steps * accumulation * world
     extra = replay_counts(count, batch, ratio, rng) if ratio > 0 else [0] * count

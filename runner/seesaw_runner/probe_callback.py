@@ -34,7 +34,8 @@ def eval_steps(every: int | list[int] | str | None, total: int) -> list[int]:
 
 
 class ProbeCallback(TrainerCallback):
-    """Probes at its steps: after the checkpoint was saved where both fall on one step, so that a probe never costs weights.
+    """Probes at its steps: after the checkpoint was saved where both fall on one step, so that a probe never costs
+    weights.
 
     `clock` is when the stage's own work began (perf_counter); `probe.cost` is journalled at every probe point. `short`:
     points before the last take only the short selection of rows.
@@ -42,7 +43,14 @@ class ProbeCallback(TrainerCallback):
 
     def __init__(self, prober: Prober, journal, *, total: int, clock: float, short: bool, stopping):
         options = prober.options
-        self.prober, self.journal, self.total, self.clock, self.short, self.stopping = prober, journal, total, clock, short, stopping
+        self.prober, self.journal, self.total, self.clock, self.short, self.stopping = (
+            prober,
+            journal,
+            total,
+            clock,
+            short,
+            stopping,
+        )
         self.steps = set(probe_steps(options["every"], total))
         self.eval_steps = set(eval_steps(options.get("eval_every"), total))
         self.saved: tuple[int, str] | None = None
@@ -73,7 +81,11 @@ class ProbeCallback(TrainerCallback):
         stage = time.perf_counter() - self.clock
         share = self.prober.seconds / stage if stage > 0 else 0.0
         self.journal.append(
-            "probe.cost", probe_s=round(self.prober.seconds, 3), stage_s=round(stage, 3), share=round(share, 4), process_s=round(process_seconds(), 3)
+            "probe.cost",
+            probe_s=round(self.prober.seconds, 3),
+            stage_s=round(stage, 3),
+            share=round(share, 4),
+            process_s=round(process_seconds(), 3),
         )
 
 

@@ -52,12 +52,16 @@ class ProbeSet:
 def load_probe_sets(spec: dict, encoder: Encoder, warn: Callable[..., Any]) -> list[ProbeSet]:
     """All probe sets of a run, in the order of the skills, `id` before `ood`.
 
-    warn(code=, message=, fix=, severity=, where=) is told about rows that cannot be scored. OSError when a file is gone.
+    warn(code=, message=, fix=, severity=, where=) is told about rows that cannot be scored. OSError when a file is
+    gone.
     """
     sets = []
     for skill in spec["skills"]:
         check = make_check(
-            skill["check"], trusted=bool(spec.get("trusted")), root=spec["pipeline"]["root"], segments=skill.get("segments") or []
+            skill["check"],
+            trusted=bool(spec.get("trusted")),
+            root=spec["pipeline"]["root"],
+            segments=skill.get("segments") or [],
         )
         for split in ("id", "ood"):
             path = skill["probes"].get(split)
@@ -84,10 +88,13 @@ def _load(skill: str, split: str, path: str, check: Check, encoder: Encoder, war
     skipped = [p for p in probes if p.row.reason is not None]
     if skipped:
         warn(
-            code="probe-skipped", severity="warning", where=f"{path}:{skipped[0].line}",
-            message=f"{len(skipped)} of {len(probes)} probes of {skill}.{split} cannot be scored. Line {skipped[0].line}: {skipped[0].row.reason}",
+            code="probe-skipped",
+            severity="warning",
+            where=f"{path}:{skipped[0].line}",
+            message=f"{len(skipped)} of {len(probes)} probes of {skill}.{split} cannot be scored. Line "
+            f"{skipped[0].line}: {skipped[0].row.reason}",
             fix="Correct or remove these rows; the others are scored.",
-        )  # fmt: skip
+        )
     digest = hashlib.sha256("\n".join(p.hash for p in probes).encode()).hexdigest()
     return ProbeSet(skill, split, probes, list(names), check, digest)
 
@@ -99,7 +106,14 @@ def _token_segments(row: EncodedRow, value: dict, check: Check, encoder: Encoder
         return names.setdefault(name, len(names)) if len(names) < MAX_SEGMENTS else names.get(name, 0)
 
     parts = check.segments(row.reference, value)
-    spans = [(len(row.reference[: p.start].encode("utf-8", "replace")), len(row.reference[: p.end].encode("utf-8", "replace")), p.name) for p in parts]
+    spans = [
+        (
+            len(row.reference[: p.start].encode("utf-8", "replace")),
+            len(row.reference[: p.end].encode("utf-8", "replace")),
+            p.name,
+        )
+        for p in parts
+    ]
     out, start, last = [], 0, None
     for position, end in zip(row.scored, row.ends, strict=True):
         if end == start:

@@ -15,11 +15,16 @@ from seesaw_runner.tokenbytes import TokenBytes
 from seesaw_runner.trace import TraceRow, write_trace
 
 #: Why a usable row has no scores at some points of a short stage.
-NOT_AT_THIS_POINT = "Scored only at the start and the end: this stage is so short that scoring every row more often would cost more than it tells."
+NOT_AT_THIS_POINT = (
+    "Scored only at the start and the end: this stage is so short that scoring every row more "
+    "often would cost more than it tells."
+)
 
 
 class ProbeWriter:
-    """`start_nll[i]` and `start_segments[i]` (segment → NLL) of every usable row are filled at step 0, before the first write."""
+    """`start_nll[i]` and `start_segments[i]` (segment → NLL) of every usable row are filled at step 0, before the first
+    write.
+    """
 
     def __init__(self, run: Path, journal, sets: list[ProbeSet], tokens: TokenBytes, top_k: int):
         self.run, self.journal, self.sets, self.tokens, self.top_k = run, journal, sets, tokens, top_k
@@ -39,31 +44,64 @@ class ProbeWriter:
                 i += 1
 
     def write(
-        self, step: int, chosen: Selection, scores: Scores, answers: dict[str, list[Answer]], meta: dict[str, Any], noise: dict[str, dict], seconds: float
+        self,
+        step: int,
+        chosen: Selection,
+        scores: Scores,
+        answers: dict[str, list[Answer]],
+        meta: dict[str, Any],
+        noise: dict[str, dict],
+        seconds: float,
     ) -> None:
         """One trace and one event per set. scores and answers are those of the chosen rows, in order."""
         lists = {
-            "logprob": scores.logprob.tolist(), "entropy": scores.entropy.tolist(), "rank": scores.rank.tolist(),
-            "topk_ids": scores.topk_ids[:, : self.top_k].tolist(), "topk_logprob": scores.topk_logprob[:, : self.top_k].tolist(),
+            "logprob": scores.logprob.tolist(),
+            "entropy": scores.entropy.tolist(),
+            "rank": scores.rank.tolist(),
+            "topk_ids": scores.topk_ids[:, : self.top_k].tolist(),
+            "topk_logprob": scores.topk_logprob[:, : self.top_k].tolist(),
             **{f"kl_{n}": v.tolist() for n, v in scores.kl.items()},
-        }  # fmt: skip
+        }
         for k, s in enumerate(self.sets):
             rows = self._rows(k, s, chosen, scores, lists, answers.get(s.id))
             name = f"traces/{step_name(step)}/{s.id}.trace"
-            about = {**meta, "step": step, "skill": s.skill, "split": s.split, "probe_set_hash": s.hash, "noise": noise[s.id]}
+            about = {
+                **meta,
+                "step": step,
+                "skill": s.skill,
+                "split": s.split,
+                "probe_set_hash": s.hash,
+                "noise": noise[s.id],
+            }
             write_trace(self.run / name, about, rows, s.segments, self._vocab(rows))
             at_start: dict[int, float] = {}
             for i in (chosen.rows[j] for j in chosen.part(k)):
                 for segment, value in self.start_segments[i].items():
                     at_start[segment] = at_start.get(segment, 0.0) + value
             scored = [r for r in rows if r.reason is None]
-            summary = probe_summary(scored, [self.start_nll[chosen.rows[j]] for j in chosen.part(k)], at_start, s.segments)
+            summary = probe_summary(
+                scored, [self.start_nll[chosen.rows[j]] for j in chosen.part(k)], at_start, s.segments
+            )
             summary["skipped"] = len(rows) - len(scored)
             self.journal.append(
-                "probe.scored", step=step, skill=s.skill, split=s.split, trace=name, summary=summary, seconds=round(seconds / len(self.sets), 4)
+                "probe.scored",
+                step=step,
+                skill=s.skill,
+                split=s.split,
+                trace=name,
+                summary=summary,
+                seconds=round(seconds / len(self.sets), 4),
             )
 
-    def _rows(self, k: int, s: ProbeSet, chosen: Selection, scores: Scores, lists: dict[str, list], answers: list[Answer] | None) -> list[TraceRow]:
+    def _rows(
+        self,
+        k: int,
+        s: ProbeSet,
+        chosen: Selection,
+        scores: Scores,
+        lists: dict[str, list],
+        answers: list[Answer] | None,
+    ) -> list[TraceRow]:
         out, part = [], chosen.part(k)
         place = {s.usable[n]: j for n, j in enumerate(part)}  # a selection takes the first usable rows of each set
         for index, probe in enumerate(s.probes):

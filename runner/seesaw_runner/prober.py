@@ -1,7 +1,7 @@
 """Probing in process: scores the probe sets under the model as it is now, writes traces, runs checks, raises flags.
 
-One `Prober` lives as long as a stage. `start` sees the stage's start checkpoint before any training step and freezes what
-later points are compared with; `probe` is called at every probe point. Only rank 0 has a prober.
+One `Prober` lives as long as a stage. `start` sees the stage's start checkpoint before any training step and freezes
+what later points are compared with; `probe` is called at every probe point. Only rank 0 has a prober.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class Prober:
         self.options = spec["probe"]
         began = time.perf_counter()
         self.encoder = Encoder(tokenizer)
-        self.sets: list[ProbeSet] = load_probe_sets(spec, self.encoder, lambda **finding: journal.append("warning", **finding))
+        self.sets: list[ProbeSet] = load_probe_sets(
+            spec, self.encoder, lambda **finding: journal.append("warning", **finding)
+        )
         self.rows = [s.probes[i].row for s in self.sets for i in s.usable]
         self.whole = whole(self.sets)
         self.short = shortened(self.sets, self.whole)
@@ -117,21 +119,40 @@ class Prober:
             margin=margin_for(self.device.dtype),
         )
         self.meta = {
-            "engine": lm.engine, "dtype": self.device.dtype_name, "attention": str(getattr(lm.model.config, "_attn_implementation", "eager")),
-            "batch_size": int(self.options["batch_size"]), "temperature": 1.0, "tokenizer_hash": tokenizer_hash(self.tokenizer),
-            "template_hash": template_hash(self.tokenizer), "top_k": int(self.options["top_k"]), "mask": self.encoder.method,
-            "device": self.device.name, "path": lm.path, "max_new_tokens": int(self.options["max_new_tokens"]),
-        }  # fmt: skip
-        identity = {**self.meta, "probes": [[s.id, s.hash] for s in self.sets], "ends": sorted(self.evaluator.ends), "torch": torch.__version__}
+            "engine": lm.engine,
+            "dtype": self.device.dtype_name,
+            "attention": str(getattr(lm.model.config, "_attn_implementation", "eager")),
+            "batch_size": int(self.options["batch_size"]),
+            "temperature": 1.0,
+            "tokenizer_hash": tokenizer_hash(self.tokenizer),
+            "template_hash": template_hash(self.tokenizer),
+            "top_k": int(self.options["top_k"]),
+            "mask": self.encoder.method,
+            "device": self.device.name,
+            "path": lm.path,
+            "max_new_tokens": int(self.options["max_new_tokens"]),
+        }
+        identity = {
+            **self.meta,
+            "probes": [[s.id, s.hash] for s in self.sets],
+            "ends": sorted(self.evaluator.ends),
+            "torch": torch.__version__,
+        }
         self.cache = ReferenceCache(cache_folder(self.run), identity)
         self.meta |= {"run": self.spec["id"], "stage": self.spec["stage"]}
         if self.encoder.method == "prefix":
-            self.meta["mask_note"] = "The chat template has no {% generation %} block: scored tokens were found by comparing ids."
+            self.meta["mask_note"] = (
+                "The chat template has no {% generation %} block: scored tokens were found by comparing ids."
+            )
         if lm.path == "whole":
             self.journal.append(
-                "warning", code="whole-logits", severity="info", where=self.spec["start"]["checkpoint"],
-                message="This architecture's logits are no plain function of its last hidden state: they are computed whole, a few rows at a time, and KL is not available.",
-            )  # fmt: skip
+                "warning",
+                code="whole-logits",
+                severity="info",
+                where=self.spec["start"]["checkpoint"],
+                message="This architecture's logits are no plain function of its last hidden state: they are "
+                "computed whole, a few rows at a time, and KL is not available.",
+            )
 
     def _fresh(self, weights_hash: str) -> Entry:
         """Scores of the start checkpoint computed now, with its noise."""
@@ -183,7 +204,13 @@ class Prober:
     def _open_watch(self, looks: int, events: list[dict]) -> None:
         flags = self.spec["flags"]
         series = [
-            SeriesStart(s.skill, s.split, len(s.usable), [a.correct for a in self.start_answers[s.id]], self.noise[s.id]["nll_q99"])
+            SeriesStart(
+                s.skill,
+                s.split,
+                len(s.usable),
+                [a.correct for a in self.start_answers[s.id]],
+                self.noise[s.id]["nll_q99"],
+            )
             for s in self.sets
         ]
         self.watch = Watch(alpha=flags["alpha"], tolerance=flags["tolerance"], looks=max(1, looks), series=series)
@@ -191,7 +218,9 @@ class Prober:
 
     # ---- a probe point
 
-    def probe(self, model: torch.nn.Module, step: int, *, evaluate: bool, full: bool, weights_hash: str | None = None) -> None:
+    def probe(
+        self, model: torch.nn.Module, step: int, *, evaluate: bool, full: bool, weights_hash: str | None = None
+    ) -> None:
         """Scores at `step`, looks at every series, runs checks where due or asked for by a flag, writes traces.
 
         full: every row, else the short selection. weights_hash: of the checkpoint saved at this step, if one was.
@@ -217,7 +246,9 @@ class Prober:
                 if s.id not in answers:
                     answers |= self._evaluate(step, chosen, scores, [s], texts)
                 before = self.start_answers[s.id][: len(answers[s.id])]  # a selection takes the first rows of each set
-                flags.append(self.watch.test(step, s.id, [a.correct for a in before], [a.correct for a in answers[s.id]]))
+                flags.append(
+                    self.watch.test(step, s.id, [a.correct for a in before], [a.correct for a in answers[s.id]])
+                )
         self._write(step, chosen, scores, answers, weights_hash, time.perf_counter() - began)
         for kind, body in flags:
             self.journal.append(kind, **body)
@@ -230,8 +261,12 @@ class Prober:
     def _texts(self, scores: Scores, rows: list[int]) -> list[tuple[str, str]]:
         return self.evaluator.texts(self.scorer.lm, [self.rows[i] for i in rows], scores)
 
-    def _evaluate(self, step: int, chosen: Selection, scores: Scores, sets: list[ProbeSet], texts: dict[int, tuple[str, str]]) -> dict[str, list[Answer]]:
-        """Generates for several sets at once (fuller batches), judges and reports; `texts` collects texts by row index."""
+    def _evaluate(
+        self, step: int, chosen: Selection, scores: Scores, sets: list[ProbeSet], texts: dict[int, tuple[str, str]]
+    ) -> dict[str, list[Answer]]:
+        """Generates for several sets at once (fuller batches), judges and reports; `texts` collects texts by row
+        index.
+        """
         began = time.perf_counter()
         places = [j for k, s in enumerate(self.sets) if s in sets for j in chosen.part(k)]
         found = self._texts(pick(scores, places), [chosen.rows[j] for j in places])
@@ -240,19 +275,35 @@ class Prober:
         self._report(step, answers, time.perf_counter() - began)
         return answers
 
-    def _judge(self, chosen: Selection, sets: list[ProbeSet], texts: dict[int, tuple[str, str]]) -> dict[str, list[Answer]]:
-        return {s.id: judge(s, [texts[chosen.rows[j]] for j in chosen.part(k)]) for k, s in enumerate(self.sets) if s in sets}
+    def _judge(
+        self, chosen: Selection, sets: list[ProbeSet], texts: dict[int, tuple[str, str]]
+    ) -> dict[str, list[Answer]]:
+        return {
+            s.id: judge(s, [texts[chosen.rows[j]] for j in chosen.part(k)])
+            for k, s in enumerate(self.sets)
+            if s in sets
+        }
 
     def _report(self, step: int, answers: dict[str, list[Answer]], seconds: float) -> None:
         for s in self.sets:
             if s.id in answers:
                 n, right = len(answers[s.id]), sum(a.correct for a in answers[s.id])
                 self.journal.append(
-                    "eval.result", step=step, skill=s.skill, split=s.split, n=n, correct=right, seconds=round(seconds / len(answers), 4)
+                    "eval.result",
+                    step=step,
+                    skill=s.skill,
+                    split=s.split,
+                    n=n,
+                    correct=right,
+                    seconds=round(seconds / len(answers), 4),
                 )
 
-    def _write(self, step: int, chosen: Selection, scores: Scores, answers: dict, weights_hash: str | None, seconds: float) -> None:
-        self.writer.write(step, chosen, scores, answers, {**self.meta, "weights_hash": weights_hash}, self.noise, seconds)
+    def _write(
+        self, step: int, chosen: Selection, scores: Scores, answers: dict, weights_hash: str | None, seconds: float
+    ) -> None:
+        self.writer.write(
+            step, chosen, scores, answers, {**self.meta, "weights_hash": weights_hash}, self.noise, seconds
+        )
 
 
 def _off_device(reference: Reference) -> Reference:

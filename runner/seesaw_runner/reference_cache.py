@@ -1,8 +1,9 @@
 """What a checkpoint said about the probes, kept for the next stage: `.seesaw/cache/scores-<key>.safetensors`.
 
-A stage starts from the checkpoint the one before has just scored, and every stage compares with M0. Both need the same final
-hidden states again. The key covers everything that decides the numbers (weights, probes, tokenizer, template, library, dtype,
-device …), so an entry is either exactly right or not found. A cache: deleting it costs a scoring pass and nothing else.
+A stage starts from the checkpoint the one before has just scored, and every stage compares with M0. Both need the same
+final hidden states again. The key covers everything that decides the numbers (weights, probes, tokenizer, template,
+library, dtype, device …), so an entry is either exactly right or not found. A cache: deleting it costs a scoring pass
+and nothing else.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ MAX_ENTRIES = 24
 
 @dataclass
 class Entry:
-    """`scores` have no KL. `texts`: (generated text, finish) of every row, or None. `noise`: as in the traces' meta, by set."""
+    """`scores` have no KL. `texts`: (generated text, finish) of every row, or None. `noise`: as in the traces' meta, by
+    set.
+    """
 
     reference: Reference
     scores: Scores
@@ -59,12 +62,23 @@ class ReferenceCache:
             if about["identity"] != self._identity or about["weights_hash"] != weights_hash:
                 return None
             bias = t.get("head.bias")
-            head = torch.nn.Linear(t["head.weight"].shape[1], t["head.weight"].shape[0], bias=bias is not None, device="meta")
-            head.load_state_dict({"weight": t["head.weight"], **({"bias": bias} if bias is not None else {})}, assign=True)
+            head = torch.nn.Linear(
+                t["head.weight"].shape[1], t["head.weight"].shape[0], bias=bias is not None, device="meta"
+            )
+            head.load_state_dict(
+                {"weight": t["head.weight"], **({"bias": bias} if bias is not None else {})}, assign=True
+            )
             head.requires_grad_(False).to(device)
-            scores = Scores(about["starts"], t["logprob"], t["entropy"], t["rank"], t["topk_ids"], t["topk_logprob"], {})
+            scores = Scores(
+                about["starts"], t["logprob"], t["entropy"], t["rank"], t["topk_ids"], t["topk_logprob"], {}
+            )
             texts = None if about["texts"] is None else [(text, finish) for text, finish in about["texts"]]
-            return Entry(Reference(t["hidden"].to(device), Head(head, about["scale"], about["cap"])), scores, texts, about["noise"])
+            return Entry(
+                Reference(t["hidden"].to(device), Head(head, about["scale"], about["cap"])),
+                scores,
+                texts,
+                about["noise"],
+            )
         except Exception:  # not there, torn, of another version: scoring again is always right
             return None
 
@@ -76,22 +90,34 @@ class ReferenceCache:
             return
         s = entry.scores
         tensors = {
-            "hidden": entry.reference.hidden, "head.weight": weight.detach(), "logprob": s.logprob, "entropy": s.entropy, "rank": s.rank,
-            "topk_ids": s.topk_ids, "topk_logprob": s.topk_logprob,
-        }  # fmt: skip
+            "hidden": entry.reference.hidden,
+            "head.weight": weight.detach(),
+            "logprob": s.logprob,
+            "entropy": s.entropy,
+            "rank": s.rank,
+            "topk_ids": s.topk_ids,
+            "topk_logprob": s.topk_logprob,
+        }
         if module.bias is not None:
             tensors["head.bias"] = module.bias.detach()
         if sum(t.nbytes for t in tensors.values()) > MAX_BYTES:
             return
         about = {
-            "identity": self._identity, "weights_hash": weights_hash, "starts": s.starts, "texts": entry.texts, "noise": entry.noise,
-            "scale": entry.reference.head.scale, "cap": entry.reference.head.cap,
-        }  # fmt: skip
+            "identity": self._identity,
+            "weights_hash": weights_hash,
+            "starts": s.starts,
+            "texts": entry.texts,
+            "noise": entry.noise,
+            "scale": entry.reference.head.scale,
+            "cap": entry.reference.head.cap,
+        }
         path = self._path(weights_hash)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            save_file({k: v.cpu().contiguous() for k, v in tensors.items()}, temporary, metadata={"seesaw": json.dumps(about)})
+            save_file(
+                {k: v.cpu().contiguous() for k, v in tensors.items()}, temporary, metadata={"seesaw": json.dumps(about)}
+            )
             os.replace(temporary, path)
             for old in sorted(self.folder.glob("scores-*.safetensors"), key=lambda p: p.stat().st_mtime)[:-MAX_ENTRIES]:
                 old.unlink(missing_ok=True)

@@ -17,7 +17,9 @@ SCHEMA_MAJOR = 1
 
 
 class StageError(RuntimeError):
-    """A stage cannot go on. `code` is one of the failure codes of the journal; the message is a sentence with its fix."""
+    """A stage cannot go on. `code` is one of the failure codes of the journal; the message is a sentence with its
+    fix.
+    """
 
     def __init__(self, code: str, message: str, where: str | None = None):
         super().__init__(message)
@@ -31,14 +33,22 @@ def load_spec(run: Path) -> dict[str, Any]:
         spec = json.loads(path.read_text(encoding="utf-8"))
         major = int(str(spec["schema"]).split(".")[0])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StageError("preflight", f"{path} cannot be read ({error}). Start the stage again from Seesaw; it writes this file.") from error
+        raise StageError(
+            "preflight", f"{path} cannot be read ({error}). Start the stage again from Seesaw; it writes this file."
+        ) from error
     if major > SCHEMA_MAJOR:
-        raise StageError("preflight", f"{path} has schema {spec['schema']}, newer than this runner ({SCHEMA_MAJOR}.x). Update the runner on this machine.")
+        raise StageError(
+            "preflight",
+            f"{path} has schema {spec['schema']}, newer than this runner ({SCHEMA_MAJOR}.x). Update the runner "
+            f"on this machine.",
+        )
     return spec
 
 
 def attempt_folder(run: Path) -> Path:
-    """The attempt this process belongs to: the agent's, else the newest one, else attempt-0001 (a recipe started by hand)."""
+    """The attempt this process belongs to: the agent's, else the newest one, else attempt-0001 (a recipe started by
+    hand).
+    """
     named = os.environ.get("SEESAW_ATTEMPT")
     if named and re.fullmatch(r"attempt-\d+", Path(named).name) and Path(named).is_dir():
         return Path(named)
@@ -73,7 +83,9 @@ def write_outcome(folder: Path, code: str, message: str, where: str | None = Non
 
 
 def describe(error: BaseException) -> tuple[str, str, str | None]:
-    """(code, message, where) of an unexpected error: its last line, and the innermost frame outside libraries if there is one."""
+    """(code, message, where) of an unexpected error: its last line, and the innermost frame outside libraries if there
+    is one.
+    """
     if isinstance(error, StageError):
         return error.code, str(error), error.where
     code = getattr(error, "code", None)
@@ -85,7 +97,11 @@ def describe(error: BaseException) -> tuple[str, str, str | None]:
     text = str(error).strip().splitlines()
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         place = error.filename or "the run folder"
-        return "disk-full", f"The disk is full ({place}). Make room and run the stage again; it resumes from its last checkpoint.", where
+        return (
+            "disk-full",
+            f"The disk is full ({place}). Make room and run the stage again; it resumes from its last checkpoint.",
+            where,
+        )
     return "exception", f"{type(error).__name__}: {text[-1] if text else 'no message'}", where
 
 

@@ -1,8 +1,8 @@
 """Checkpoints: written whole or not at all, in Hugging Face layout, and without pickle anywhere.
 
-`checkpoints/step-000120/` holds the model (or the adapter), the tokenizer, `seesaw.json` and `trainer_state.json`; what only a
-resume needs is in its `resume/` folder: optimizer tensors as safetensors, everything else as JSON. The last checkpoint of a
-stage has no `resume/`: there is nothing to go on with.
+`checkpoints/step-000120/` holds the model (or the adapter), the tokenizer, `seesaw.json` and `trainer_state.json`; what
+only a resume needs is in its `resume/` folder: optimizer tensors as safetensors, everything else as JSON. The last
+checkpoint of a stage has no `resume/`: there is nothing to go on with.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def weights_hash(folder: str | Path) -> str:
     files = weight_files(folder)
     if not files:
         raise CheckpointError(
-            f"{folder} has no safetensors weights. Seesaw never unpickles: save the model with safetensors (save_pretrained does)."
+            f"{folder} has no safetensors weights. Seesaw never unpickles: save the model with safetensors "
+            f"(save_pretrained does)."
         )
     digest = hashlib.sha256()
     for path in files:
@@ -54,7 +55,9 @@ def step_name(step: int) -> str:
 
 
 def complete_checkpoints(folder: Path) -> list[tuple[int, Path]]:
-    """(step, path) of whole checkpoints below `checkpoints/`, oldest first. Temporary and torn folders are not among them."""
+    """(step, path) of whole checkpoints below `checkpoints/`, oldest first. Temporary and torn folders are not among
+    them.
+    """
     found = []
     for path in folder.glob("step-*") if folder.is_dir() else []:
         try:
@@ -144,7 +147,10 @@ def save_optimizer(folder: Path, optimizer) -> None:
         text = {"groups": _plain(state["param_groups"]), "state": _plain(plain)}
         write_json(folder / "optimizer.json", text)
     except (TypeError, ValueError) as error:
-        raise CheckpointError(f"The optimizer's state cannot be saved without pickle ({error}). Use an optimizer of torch, e.g. optim: adamw_torch.") from error
+        raise CheckpointError(
+            f"The optimizer's state cannot be saved without pickle ({error}). Use an optimizer of torch, e.g. "
+            f"optim: adamw_torch."
+        ) from error
     save_file(tensors, folder / "optimizer.safetensors")
 
 

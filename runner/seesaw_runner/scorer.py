@@ -1,12 +1,12 @@
 """Teacher-forced scores of a model's reference answers: log-probability, entropy, rank, top-k and exact KL, per token.
 
 How: rows are sorted by length and right-padded; the transformer runs once per batch; only the hidden states in front of
-scored tokens are kept; the LM head runs on chunks of them and everything is reduced in float32 before the next chunk. So
-memory is `chunk × vocabulary`, whatever the number or length of the rows.
+scored tokens are kept; the LM head runs on chunks of them and everything is reduced in float32 before the next chunk.
+So memory is `chunk × vocabulary`, whatever the number or length of the rows.
 
 Exact KL(reference ‖ model) = Σ_v p_ref(v) · (log p_ref(v) − log p(v)), summed over the whole vocabulary at each prefix
-(Rao-Blackwellised over the next token, arXiv 2504.10637). The reference distribution is recomputed chunk by chunk from the
-reference's final hidden states, which are kept instead of its logits, and its own frozen LM head.
+(Rao-Blackwellised over the next token, arXiv 2504.10637). The reference distribution is recomputed chunk by chunk from
+the reference's final hidden states, which are kept instead of its logits, and its own frozen LM head.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ import torch
 
 from seesaw_runner.causal_lm import CausalLM
 
-
-#: Bytes of reference distributions kept between probe points, for each reference. Small vocabularies fit and save half the
-#: cost of KL; with a vocabulary of 152k it is the room of 55 tokens, so there everything is recomputed.
+#: Bytes of reference distributions kept between probe points, for each reference. Small vocabularies fit and save half
+#: the cost of KL; with a vocabulary of 152k it is the room of 55 tokens, so there everything is recomputed.
 KEEP_BYTES = 64 * 1024**2
 
 
@@ -39,8 +38,8 @@ class Reference:
 class Scores:
     """Per scored token, rows one after the other. `starts[i]:starts[i+1]` is row i. All on the CPU.
 
-    logprob, entropy: float32 [n] in nats; rank: int32 [n], 0 = most likely; topk_ids int32 [n, k]; topk_logprob float32 [n, k];
-    kl: name → float32 [n] in nats, or absent where it could not be computed.
+    logprob, entropy: float32 [n] in nats; rank: int32 [n], 0 = most likely; topk_ids int32 [n, k]; topk_logprob float32
+    [n, k]; kl: name → float32 [n] in nats, or absent where it could not be computed.
     """
 
     starts: list[int]
@@ -115,13 +114,17 @@ class Scorer:
         return out
 
     def reference(self, rows: Sequence, hidden: torch.Tensor | None = None) -> Reference:
-        """Freezes what the model says now about `rows`, for KL of later checkpoints. Copies the head only if it can change."""
+        """Freezes what the model says now about `rows`, for KL of later checkpoints. Copies the head only if it can
+        change.
+        """
         return Reference(self.hidden(rows) if hidden is None else hidden, self.lm.frozen_head())
 
     # ---- scores
 
     @torch.no_grad()
-    def score(self, rows: Sequence, references: dict[str, Reference] | None = None, hidden: torch.Tensor | None = None) -> Scores:
+    def score(
+        self, rows: Sequence, references: dict[str, Reference] | None = None, hidden: torch.Tensor | None = None
+    ) -> Scores:
         """Scores every row's `scored` tokens. `references`: name → Reference for the same rows in the same order."""
         if not self.lm.split:
             return self._score_whole(rows)
@@ -169,10 +172,16 @@ class Scorer:
 
     @torch.no_grad()
     def kl(self, reference: Reference, hidden: torch.Tensor) -> torch.Tensor:
-        """KL(reference ‖ this model) of every token, from this model's hidden states of the same rows. float32 on the CPU."""
+        """KL(reference ‖ this model) of every token, from this model's hidden states of the same rows. float32 on the
+        CPU.
+        """
         step = self.chunk(self.lm.vocabulary)
         cuts = [slice(a, a + step) for a in range(0, len(hidden), step)]
-        return torch.cat([self._kl(reference, cut, self.logprobs(hidden[cut], self.lm.head)) for cut in cuts]) if cuts else torch.empty(0)
+        return (
+            torch.cat([self._kl(reference, cut, self.logprobs(hidden[cut], self.lm.head)) for cut in cuts])
+            if cuts
+            else torch.empty(0)
+        )
 
     def _kl(self, reference: Reference, cut: slice, logp: torch.Tensor) -> torch.Tensor:
         return kl_divergence(*self._distribution(reference, cut), logp).cpu()
@@ -189,7 +198,8 @@ class Scorer:
         return found
 
     def _score_whole(self, rows: Sequence, batch_size: int | None = None) -> Scores:
-        """For models whose logits are no plain function of their last hidden state: the model's own logits, few rows at a time.
+        """For models whose logits are no plain function of their last hidden state: the model's own logits, few rows at
+        a time.
 
         KL is not computed on this path: it would need the reference's full logits.
         """

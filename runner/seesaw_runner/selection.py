@@ -1,5 +1,5 @@
-"""Which probe rows a probe point scores: all of them at the start and the end of a stage, and between them too unless the stage
-is so short that this would take more than its share; then the first rows of every set."""
+"""Which probe rows a probe point scores: all of them at the start and the end of a stage, and between them too unless
+the stage is so short that this would take more than its share; then the first rows of every set."""
 
 from __future__ import annotations
 
@@ -49,9 +49,14 @@ def pick(scores: Scores, rows: list[int]) -> Scores:
         return scores
     at, starts = token_index(scores.starts, rows)
     return Scores(
-        starts, scores.logprob[at], scores.entropy[at], scores.rank[at], scores.topk_ids[at], scores.topk_logprob[at],
+        starts,
+        scores.logprob[at],
+        scores.entropy[at],
+        scores.rank[at],
+        scores.topk_ids[at],
+        scores.topk_logprob[at],
         {n: v[at] for n, v in scores.kl.items()},
-    )  # fmt: skip
+    )
 
 
 def token_index(starts: list[int], rows: list[int]) -> tuple[torch.Tensor, list[int]]:
@@ -66,8 +71,8 @@ def token_index(starts: list[int], rows: list[int]) -> tuple[torch.Tensor, list[
 def probes_are_dear(*, points: int, probe_tokens: int, train_tokens: int) -> bool:
     """Whether scoring every row at every point would take more than BUDGET of a stage.
 
-    By tokens that run through the model: forward 1 for a probe, forward and backward 3 for training (Kaplan et al. 2020, §2.1).
-    Decided from the plan alone, so that a run on a faster machine has the same traces.
+    By tokens that run through the model: forward 1 for a probe, forward and backward 3 for training (Kaplan et al.
+    2020, §2.1). Decided from the plan alone, so that a run on a faster machine has the same traces.
     """
     probing = points * probe_tokens
     return probing > BUDGET * (probing + 3 * train_tokens)

@@ -1,6 +1,7 @@
 """What every recipe's trainer does differently from Hugging Face's: planned batches, and checkpoints as in `saving.py`.
 
-Used as the first base: `class Trainer(StageTrainer, SFTTrainer)`. Written against transformers 5.17 (names checked by a test).
+Used as the first base: `class Trainer(StageTrainer, SFTTrainer)`. Written against transformers 5.17 (names checked by a
+test).
 """
 
 from __future__ import annotations
@@ -19,8 +20,16 @@ class StageTrainer:
     """Set up with `prepare_stage` right after construction."""
 
     def prepare_stage(self, *, plan: BatchPlan, folder: Path, about: dict[str, Any], saved, tokenizer) -> None:
-        """folder: `checkpoints/`. about: stage, run, index of seesaw.json. saved(step, path, kind, final, hash, bytes) is told."""
-        self.plan, self.stage_folder, self.about, self.saved, self.stage_tokenizer = plan, folder, about, saved, tokenizer
+        """folder: `checkpoints/`. about: stage, run, index of seesaw.json. saved(step, path, kind, final, hash, bytes)
+        is told.
+        """
+        self.plan, self.stage_folder, self.about, self.saved, self.stage_tokenizer = (
+            plan,
+            folder,
+            about,
+            saved,
+            tokenizer,
+        )
         self.step_losses: list[torch.Tensor] = []
         self.last_grad_norm: Any = None
 
@@ -63,7 +72,15 @@ class StageTrainer:
             label = f"M{self.about['index']}" if final else f"M{self.about['index']}@{step}"
             saving.write_json(
                 temporary / "seesaw.json",
-                {"v": 1, "step": step, "stage": self.about["stage"], "run": self.about["run"], "label": label, "kind": kind, "weights_hash": digest},
+                {
+                    "v": 1,
+                    "step": step,
+                    "stage": self.about["stage"],
+                    "run": self.about["run"],
+                    "label": label,
+                    "kind": kind,
+                    "weights_hash": digest,
+                },
             )
         if self.args.world_size > 1:
             dist.barrier()
@@ -96,7 +113,10 @@ class StageTrainer:
 
             found = set_peft_model_state_dict(target, load_file(folder / "adapter_model.safetensors"))
             if found.unexpected_keys:
-                raise saving.CheckpointError(f"{folder} does not fit this stage's adapter (unexpected {found.unexpected_keys[0]}). Remove the folder to start over.")
+                raise saving.CheckpointError(
+                    f"{folder} does not fit this stage's adapter (unexpected {found.unexpected_keys[0]}). Remove "
+                    f"the folder to start over."
+                )
             return
         from seesaw_runner.loading import load_model
 

@@ -1,7 +1,7 @@
 """Tokens as raw bytes: what text a token stands for, also when it is only a part of a character.
 
-Byte-level vocabularies (GPT-2 style) spell each byte as one printable letter, e.g. a blank as `Ġ`; sentencepiece ones use
-`▁` for a blank and `<0xE2>` for lone bytes. Decoding such tokens one by one with `tokenizer.decode` shows U+FFFD.
+Byte-level vocabularies (GPT-2 style) spell each byte as one printable letter, e.g. a blank as `Ġ`; sentencepiece ones
+use `▁` for a blank and `<0xE2>` for lone bytes. Decoding such tokens one by one with `tokenizer.decode` shows U+FFFD.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The trace file: one SQLite database per checkpoint × skill × split, as `.github/contracts.md` §7 lays it out.
 
-Written in one transaction under a temporary name and renamed, so a reader sees a whole trace or none. The reader half is for
-tests and for taking over results of the previous stage; VS Code reads the same files with better-sqlite3.
+Written in one transaction under a temporary name and renamed, so a reader sees a whole trace or none. The reader half
+is for tests and for taking over results of the previous stage; VS Code reads the same files with better-sqlite3.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ SCHEMA = "1.0"
 
 _TABLES = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
-CREATE TABLE probe(row INTEGER PRIMARY KEY, line INTEGER, hash TEXT, prompt TEXT, reference TEXT, tags TEXT, status TEXT,
+CREATE TABLE probe(row INTEGER PRIMARY KEY, line INTEGER, hash TEXT, prompt TEXT, reference TEXT, tags TEXT, status
+TEXT,
   reason TEXT, tokens INTEGER, nll REAL, mean_entropy REAL, kl_start REAL, kl_base REAL, worst INTEGER, correct INTEGER,
   generated TEXT, finish TEXT);
 CREATE TABLE tokens(row INTEGER PRIMARY KEY, ids BLOB, ends BLOB, logprob BLOB, entropy BLOB, rank BLOB, topk_ids BLOB,
@@ -36,7 +37,9 @@ CREATE TABLE vocab(id INTEGER PRIMARY KEY, text BLOB);
 
 @dataclass
 class TraceRow:
-    """One probe. Lists have one entry per scored token; `topk_*` are flat, row-major [tokens, k]. None where not computed."""
+    """One probe. Lists have one entry per scored token; `topk_*` are flat, row-major [tokens, k]. None where not
+    computed.
+    """
 
     line: int
     hash: str
@@ -63,8 +66,12 @@ class TraceRow:
         return -math.fsum(self.logprob) if self.ids else 0.0
 
 
-def write_trace(path: str | Path, meta: dict[str, Any], rows: Sequence[TraceRow], segments: Sequence[str], vocab: dict[int, bytes]) -> None:
-    """Writes a whole trace. `meta` values become JSON. Raises OSError (disk full …) with nothing left under the final name."""
+def write_trace(
+    path: str | Path, meta: dict[str, Any], rows: Sequence[TraceRow], segments: Sequence[str], vocab: dict[int, bytes]
+) -> None:
+    """Writes a whole trace. `meta` values become JSON. Raises OSError (disk full …) with nothing left under the final
+    name.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -76,10 +83,17 @@ def write_trace(path: str | Path, meta: dict[str, Any], rows: Sequence[TraceRow]
             db.execute("PRAGMA synchronous=OFF")
             db.executescript(_TABLES)
             db.execute("BEGIN")
-            db.executemany("INSERT INTO meta VALUES(?,?)", [(k, json.dumps(v, sort_keys=True)) for k, v in {"schema": SCHEMA, **meta}.items()])
+            db.executemany(
+                "INSERT INTO meta VALUES(?,?)",
+                [(k, json.dumps(v, sort_keys=True)) for k, v in {"schema": SCHEMA, **meta}.items()],
+            )
             db.executemany("INSERT INTO segment VALUES(?,?)", list(enumerate(segments)))
-            db.executemany(f"INSERT INTO probe VALUES({','.join('?' * 17)})", (_probe(i, r) for i, r in enumerate(rows)))
-            db.executemany(f"INSERT INTO tokens VALUES({','.join('?' * 11)})", (_tokens(i, r) for i, r in enumerate(rows) if r.ids))
+            db.executemany(
+                f"INSERT INTO probe VALUES({','.join('?' * 17)})", (_probe(i, r) for i, r in enumerate(rows))
+            )
+            db.executemany(
+                f"INSERT INTO tokens VALUES({','.join('?' * 11)})", (_tokens(i, r) for i, r in enumerate(rows) if r.ids)
+            )
             db.executemany(f"INSERT INTO summary VALUES({','.join('?' * 11)})", summaries(rows, segments))
             db.executemany("INSERT INTO vocab VALUES(?,?)", sorted(vocab.items()))
             db.execute("COMMIT")
@@ -107,9 +121,24 @@ def _probe(index: int, r: TraceRow) -> tuple:
     worst = min(range(n), key=lambda k: r.logprob[k]) if n else None
     correct = None if r.correct is None else int(r.correct)
     return (
-        index, r.line, r.hash, r.prompt, r.reference, json.dumps(r.tags), "ok" if r.reason is None else "skipped", r.reason,
-        n, r.nll, math.fsum(r.entropy) / n if n else None, kl.get("start"), kl.get("base"), worst, correct, r.generated, r.finish,
-    )  # fmt: skip
+        index,
+        r.line,
+        r.hash,
+        r.prompt,
+        r.reference,
+        json.dumps(r.tags),
+        "ok" if r.reason is None else "skipped",
+        r.reason,
+        n,
+        r.nll,
+        math.fsum(r.entropy) / n if n else None,
+        kl.get("start"),
+        kl.get("base"),
+        worst,
+        correct,
+        r.generated,
+        r.finish,
+    )
 
 
 def _tokens(index: int, r: TraceRow) -> tuple:
@@ -121,9 +150,18 @@ def _tokens(index: int, r: TraceRow) -> tuple:
 
     start, base = r.kl.get("start"), r.kl.get("base")
     return (
-        index, u32(r.ids), u32(r.ends), f32(r.logprob), f32(r.entropy), u32(r.rank), u32(r.topk_ids), f32(r.topk_logprob),
-        bytes(r.segment), None if start is None else f32(start), None if base is None else f32(base),
-    )  # fmt: skip
+        index,
+        u32(r.ids),
+        u32(r.ends),
+        f32(r.logprob),
+        f32(r.entropy),
+        u32(r.rank),
+        u32(r.topk_ids),
+        f32(r.topk_logprob),
+        bytes(r.segment),
+        None if start is None else f32(start),
+        None if base is None else f32(base),
+    )
 
 
 def _pack(kind: str, values: Iterable) -> bytes:
@@ -154,9 +192,18 @@ class _Sums:
         n, total = self.tokens, math.fsum(self.nll)
         kl = {k: math.fsum(v) / n for k, v in self.kl.items() if n}
         return (
-            kind, name, self.rows, n, total / self.rows if self.rows else None, perplexity(total, n),
-            math.fsum(self.entropy) / n if n else None, kl.get("start"), kl.get("base"), self.correct, self.checked,
-        )  # fmt: skip
+            kind,
+            name,
+            self.rows,
+            n,
+            total / self.rows if self.rows else None,
+            perplexity(total, n),
+            math.fsum(self.entropy) / n if n else None,
+            kl.get("start"),
+            kl.get("base"),
+            self.correct,
+            self.checked,
+        )
 
 
 def perplexity(nll: float, tokens: int) -> float | None:
@@ -170,8 +217,8 @@ def perplexity(nll: float, tokens: int) -> float | None:
 
 
 def summaries(rows: Sequence[TraceRow], segments: Sequence[str]) -> list[tuple]:
-    """Lines of the `summary` table. `nll` is the mean over rows of the summed NLL (of the segment's tokens), KL and entropy are
-    means over tokens. Segment lines count only rows that have such a token."""
+    """Lines of the `summary` table. `nll` is the mean over rows of the summed NLL (of the segment's tokens), KL and
+    entropy are means over tokens. Segment lines count only rows that have such a token."""
     whole, by_segment, by_tag = _Sums(), defaultdict(_Sums), defaultdict(_Sums)
     for r in rows:
         if r.reason is not None:

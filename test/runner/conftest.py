@@ -12,15 +12,21 @@ from pathlib import Path
 import pytest
 
 for name, value in {
-    "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive", "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false",
-}.items():  # fmt: skip
+    "OMP_NUM_THREADS": "2",
+    "OMP_WAIT_POLICY": "passive",
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}.items():
     os.environ.setdefault(name, value)
 
 RUNNER = Path(__file__).resolve().parents[2] / "runner"
 
 TEMPLATE = (
-    "{{ bos_token }}{% for m in messages %}{% if m['role'] == 'assistant' %}<|assistant|>{% generation %}{{ m['content'] }}<|end|>{% endgeneration %}"
-    "{% else %}<|user|>{{ m['content'] }}<|end|>{% endif %}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    "{{ bos_token }}{% for m in messages %}{% if m['role'] == 'assistant' %}"
+    "<|assistant|>{% generation %}{{ m['content'] }}<|end|>{% endgeneration %}"
+    "{% else %}<|user|>{{ m['content'] }}<|end|>{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 SPECIAL = ["<|pad|>", "<|bos|>", "<|user|>", "<|assistant|>", "<|end|>"]
 WORDS = "red cat sun map tree lake bird fish gold star moon rain".split()
@@ -53,10 +59,19 @@ def build_tokenizer():
     inner = Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(vocab_size=320, special_tokens=SPECIAL, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=320,
+        special_tokens=SPECIAL,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
     inner.train_from_iterator([f"say {w} {w}" for w in WORDS] * 4, trainer)
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=inner, pad_token="<|pad|>", bos_token="<|bos|>", eos_token="<|end|>", additional_special_tokens=["<|user|>", "<|assistant|>"]
+        tokenizer_object=inner,
+        pad_token="<|pad|>",
+        bos_token="<|bos|>",
+        eos_token="<|end|>",
+        additional_special_tokens=["<|user|>", "<|assistant|>"],
     )
     tokenizer.chat_template = TEMPLATE
     return tokenizer
@@ -68,9 +83,19 @@ def build_model(seed: int = 0, **overrides):
 
     torch.manual_seed(seed)
     config = {
-        "vocab_size": 320, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "intermediate_size": 64,
-        "max_position_embeddings": 128, "tie_word_embeddings": True, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 4, "initializer_range": 0.2,
-    }  # fmt: skip
+        "vocab_size": 320,
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "intermediate_size": 64,
+        "max_position_embeddings": 128,
+        "tie_word_embeddings": True,
+        "pad_token_id": 0,
+        "bos_token_id": 1,
+        "eos_token_id": 4,
+        "initializer_range": 0.2,
+    }
     return LlamaForCausalLM(LlamaConfig(**{**config, **overrides})).eval()
 
 
@@ -94,6 +119,7 @@ def tokenizer(base_folder):
 def shared_model(base_folder):
     """Do not change it; `model` gives a copy."""
     import torch
+
     from seesaw_runner.loading import load_model
 
     return load_model(str(base_folder), torch.float32, torch.device("cpu")).eval()
@@ -119,22 +145,57 @@ def make_run(base_folder, tmp_path):
     """make_run(**changes) → a run folder with run.json and two skills, ready for `recipes.sft`."""
     root = tmp_path / "project"
 
-    def make(name: str = "copy-20260101T000000-0001", train: list[dict] | None = None, probes: int = 34, **changes) -> Path:
+    def make(
+        name: str = "copy-20260101T000000-0001", train: list[dict] | None = None, probes: int = 34, **changes
+    ) -> Path:
         data = write_rows(root / "data" / "train.jsonl", train if train is not None else copy_rows(48, 1))
-        id_, ood = write_rows(root / "data" / "id.jsonl", copy_rows(probes, 2)), write_rows(root / "data" / "ood.jsonl", copy_rows(probes, 3))
+        id_, ood = (
+            write_rows(root / "data" / "id.jsonl", copy_rows(probes, 2)),
+            write_rows(root / "data" / "ood.jsonl", copy_rows(probes, 3)),
+        )
         run = root / ".seesaw" / "runs" / name
         (run / "attempt-0001").mkdir(parents=True)
         spec = {
-            "schema": "1.0", "id": name, "stage": "copy", "index": 1, "recipe": "sft",
-            "pipeline": {"file": str(root / "seesaw.yaml"), "name": "test", "root": str(root)}, "created": 0,
-            "start": {"checkpoint": str(base_folder), "label": "M0", "run": None, "step": None}, "base": str(base_folder), "data": str(data), "inputs": [],
-            "args": {"max_steps": 6, "per_device_train_batch_size": 4, "learning_rate": 1e-3, "use_cpu": True}, "adapter": None,
-            "launch": {"kind": "python", "processes": 1}, "seed": 3, "save_every": None,
-            "skills": [{"id": "copy", "probes": {"id": str(id_), "ood": str(ood)}, "check": {"kind": "text"}, "own_stage": "copy"}],
-            "probe": {"every": 3, "eval_every": None, "top_k": 4, "max_new_tokens": 8, "batch_size": 16, "kl": ["start", "base"]},
-            "flags": {"alpha": 0.1, "tolerance": 0.2}, "replay": None, "target": {"id": "local", "kind": "local", "python": sys.executable}, "env": {},
-            "fingerprint": "0" * 64, "trusted": False, "versions": {},
-        }  # fmt: skip
+            "schema": "1.0",
+            "id": name,
+            "stage": "copy",
+            "index": 1,
+            "recipe": "sft",
+            "pipeline": {"file": str(root / "seesaw.yaml"), "name": "test", "root": str(root)},
+            "created": 0,
+            "start": {"checkpoint": str(base_folder), "label": "M0", "run": None, "step": None},
+            "base": str(base_folder),
+            "data": str(data),
+            "inputs": [],
+            "args": {"max_steps": 6, "per_device_train_batch_size": 4, "learning_rate": 1e-3, "use_cpu": True},
+            "adapter": None,
+            "launch": {"kind": "python", "processes": 1},
+            "seed": 3,
+            "save_every": None,
+            "skills": [
+                {
+                    "id": "copy",
+                    "probes": {"id": str(id_), "ood": str(ood)},
+                    "check": {"kind": "text"},
+                    "own_stage": "copy",
+                }
+            ],
+            "probe": {
+                "every": 3,
+                "eval_every": None,
+                "top_k": 4,
+                "max_new_tokens": 8,
+                "batch_size": 16,
+                "kl": ["start", "base"],
+            },
+            "flags": {"alpha": 0.1, "tolerance": 0.2},
+            "replay": None,
+            "target": {"id": "local", "kind": "local", "python": sys.executable},
+            "env": {},
+            "fingerprint": "0" * 64,
+            "trusted": False,
+            "versions": {},
+        }
         args = {**spec["args"], **changes.pop("args", {})}
         (run / "run.json").write_text(json.dumps({**spec, **changes, "args": args}), encoding="utf-8")
         return run

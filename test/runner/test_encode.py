@@ -1,12 +1,14 @@
 """Masks, prompts and byte offsets: generation block, prefix comparison, seams, split characters, marks in user text."""
 
 import pytest
+
 from conftest import chat
 from seesaw_runner.encode import Encoder
 from seesaw_runner.tokenbytes import TokenBytes
 
 PLAIN_CHATML = (
-    "{% for m in messages %}<|user|>{{ m['role'] + '\n' + m['content'] }}<|end|>\n{% endfor %}{% if add_generation_prompt %}<|user|>assistant\n{% endif %}"
+    "{% for m in messages %}<|user|>{{ m['role'] + '\n' + m['content'] }}<|end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|user|>assistant\n{% endif %}"
 )
 
 
@@ -47,7 +49,9 @@ def test_prefix_comparison_without_a_block(other_template):
     encoder = Encoder(tokenizer)
     value = {"messages": [*chat("a", "red")["messages"], *chat("b", "cat")["messages"]]}
     row = encoder.encode(value, last_only=False)
-    assert encoder.method == "prefix" and "".join(text_of(tokenizer, row)) == "red<|end|>cat<|end|>"  # never the newline behind the mark
+    assert (
+        encoder.method == "prefix" and "".join(text_of(tokenizer, row)) == "red<|end|>cat<|end|>"
+    )  # never the newline behind the mark
 
 
 def test_generation_prompt_that_is_no_prefix(other_template):
@@ -76,7 +80,9 @@ def test_parts_of_characters(tokenizer):
     spell = TokenBytes(tokenizer)
     assert b"".join(spell(row.ids[p]) for p in row.scored[:-1]) == data
     starts = [0, *row.ends[:-1]]
-    assert all(data[a:b] == spell(row.ids[p]) for a, b, p in zip(starts[:-1], row.ends[:-1], row.scored[:-1], strict=False))
+    assert all(
+        data[a:b] == spell(row.ids[p]) for a, b, p in zip(starts[:-1], row.ends[:-1], row.scored[:-1], strict=False)
+    )
 
 
 def test_a_mark_typed_by_a_user_is_text(tokenizer):
@@ -101,7 +107,10 @@ def test_rows_that_cannot_be_used_say_why(tokenizer, value, reason):
 
 
 def test_template_errors_belong_to_the_row(other_template):
-    template = "{% if messages[0]['content'] == 'bad' %}{{ raise_exception('Roles must alternate') }}{% endif %}" + PLAIN_CHATML
+    template = (
+        "{% if messages[0]['content'] == 'bad' %}{{ raise_exception('Roles must alternate') }}{% endif %}"
+        + PLAIN_CHATML
+    )
     good, bad = Encoder(other_template(template)).encode_all([chat("fine", "red"), chat("bad", "red")])
     assert good.reason is None and "rejects this row: Roles must alternate" in bad.reason
 

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+
 from seesaw_runner.flags import (
     SeriesStart,
     Watch,
@@ -24,7 +25,9 @@ def watch(*starts, alpha=0.1, tolerance=0.2, looks=4):
     return Watch(alpha=alpha, tolerance=tolerance, looks=looks, series=starts or [series()])
 
 
-@pytest.mark.parametrize(("p", "df", "t"), [(0.975, 31, 2.0395134), (0.95, 1, 6.3137515), (0.995, 63, 2.6561450), (0.9999, 10, 5.6938201)])
+@pytest.mark.parametrize(
+    ("p", "df", "t"), [(0.975, 31, 2.0395134), (0.95, 1, 6.3137515), (0.995, 63, 2.6561450), (0.9999, 10, 5.6938201)]
+)
 def test_t_quantile_of_the_tables(p, df, t):
     assert t_quantile(p, df) == pytest.approx(t, abs=1e-6) and t_quantile(1 - p, df) == pytest.approx(-t, abs=1e-6)
     assert t_cdf(t, df) == pytest.approx(p, abs=1e-7)
@@ -45,7 +48,11 @@ def test_small_formulas():
     assert holm_level([0.001, 0.02, 1], 1) == pytest.approx(0.05 / 2)
     assert holm_level([0.03, 0.04, 1], 1) == 0  # the smaller one was not rejected
     mean, lower, upper = bounds([1.0, 2.0, 3.0, 4.0], 0.05)
-    assert mean == 2.5 and lower == pytest.approx(2.5 - 2.3533634 * 0.6454972) and upper == pytest.approx(2.5 + 1.6377444 * 0.6454972)
+    assert (
+        mean == 2.5
+        and lower == pytest.approx(2.5 - 2.3533634 * 0.6454972)
+        and upper == pytest.approx(2.5 + 1.6377444 * 0.6454972)
+    )
 
 
 def test_not_measurable_has_reasons():
@@ -65,17 +72,24 @@ def test_drifting_confirmed_recovered():
     rows = lambda mean: [r.gauss(mean, 0.3) for _ in range(64)]  # noqa: E731
     assert w.look(1, "math.id", rows(0.0)).events == []
     look = w.look(2, "math.id", rows(1.0))
-    (kind, body), = look.events
-    assert kind == "flag.raised" and body["state"] == "drifting" and look.needs_check and body["lower"] > body["threshold"] == 0.2 + 1e-6
+    ((kind, body),) = look.events
+    assert (
+        kind == "flag.raised"
+        and body["state"] == "drifting"
+        and look.needs_check
+        and body["lower"] > body["threshold"] == 0.2 + 1e-6
+    )
     before = [True] * 64
     kind, body = w.test(2, "math.id", before, before)
     assert kind == "flag.changed" and body["state"] == "drifting" and body["test"]["p"] == 1
     assert w.look(3, "math.id", rows(1.0)).needs_check  # still drifting: asked again, at half the level
     kind, body = w.test(3, "math.id", before, [k >= 30 for k in range(64)])
-    assert body["state"] == "confirmed" and body["test"]["lost"] == 30 and body["test"]["level"] == pytest.approx(0.05 / 4)
+    assert (
+        body["state"] == "confirmed" and body["test"]["lost"] == 30 and body["test"]["level"] == pytest.approx(0.05 / 4)
+    )
     assert not w.look(4, "math.id", rows(1.0)).needs_check
     assert w.look(5, "math.id", rows(0.0)).events == []
-    (kind, body), = w.look(6, "math.id", rows(0.0)).events
+    ((kind, body),) = w.look(6, "math.id", rows(0.0)).events
     assert kind == "flag.changed" and body["state"] == "recovered"
     assert w.look(7, "math.id", rows(1.0)).events[0][1]["state"] == "drifting"
 
@@ -114,11 +128,15 @@ def test_rescoring_the_same_weights_never_alarms():
 
 @pytest.mark.parametrize("shape", ["normal", "skewed"])
 def test_false_alarms_keep_within_the_budget(shape):
-    """The worst harmless world: every series sits exactly at its threshold, looks are independent. 300 runs of 4 × 5 looks:
-    at most 10 % may alarm (35 of 300 is beyond the 95 % point of Binomial(300, 0.1) by 1 only every 20th time; allow 45)."""
+    """The worst harmless world: every series sits exactly at its threshold, looks are independent. 300 runs of 4 × 5
+    looks: at most 10 % may alarm (35 of 300 is beyond the 95 % point of Binomial(300, 0.1) by 1 only every 20th time;
+    allow 45).
+    """
     r, alarms = random.Random(2), 0
     draw = (lambda: r.gauss(0, 0.5)) if shape == "normal" else (lambda: r.expovariate(2.0) - 0.5)
     for _ in range(300):
         w = watch(*[series(str(k), noise=0.0) for k in range(4)], looks=5)
-        alarms += any(w.look(step, f"{k}.id", [0.2 + draw() for _ in range(64)]).events for step in range(5) for k in range(4))
+        alarms += any(
+            w.look(step, f"{k}.id", [0.2 + draw() for _ in range(64)]).events for step in range(5) for k in range(4)
+        )
     assert alarms <= 45

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from seesaw_runner.causal_lm import CausalLM
 from seesaw_runner.evaluate import Evaluator, known_prefix
 from seesaw_runner.generate import end_ids, generate
@@ -9,7 +10,12 @@ from seesaw_runner.scorer import Scorer
 
 
 def by_transformers(model, prompt, n):
-    out = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long), do_sample=False, max_new_tokens=n)
+    out = model.generate(
+        torch.tensor([prompt]),
+        attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
+        do_sample=False,
+        max_new_tokens=n,
+    )
     new = out[0, len(prompt) :].tolist()
     return (new[: new.index(4)], "stop") if 4 in new else (new, "length")
 

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+
 from seesaw_runner.plan import PlanSampler, make_plan, replay_counts, total_steps
 from seesaw_runner.probe_callback import eval_steps, probe_steps
 
@@ -37,7 +38,11 @@ def test_replay_counts_sum(ratio):
 def test_same_seed_same_plan_and_batches_are_of_like_length():
     one, two, other = (make_plan(lengths=lengths(400), own=400, steps=40, batch=8, seed=s) for s in (1, 1, 2))
     assert one.order == two.order != other.order
-    spread = lambda order: sum(max(b) - min(b) for b in ([lengths(400)[i] for i in order[k : k + 8]] for k in range(0, 320, 8)))  # noqa: E731
+
+    def spread(order):
+        batches = ([lengths(400)[i] for i in order[k : k + 8]] for k in range(0, 320, 8))
+        return sum(max(b) - min(b) for b in batches)
+
     import random
 
     mixed = random.Random(0).sample(range(400), 320)

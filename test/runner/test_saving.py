@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 import torch
+
 from seesaw_runner import saving
 from seesaw_runner.loading import load_model
 from seesaw_runner.run_folder import StageError
@@ -24,7 +25,10 @@ def steps(model, optimizer, scheduler, n):
 def world(seed=0, optimizer=torch.optim.AdamW):
     torch.manual_seed(seed)
     model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2))
-    opt = optimizer([{"params": [model[0].weight], "weight_decay": 0.1}, {"params": [model[0].bias, *model[2].parameters()]}], lr=1e-2)
+    opt = optimizer(
+        [{"params": [model[0].weight], "weight_decay": 0.1}, {"params": [model[0].bias, *model[2].parameters()]}],
+        lr=1e-2,
+    )
     return model, opt, torch.optim.lr_scheduler.LambdaLR(opt, lambda k: 1 / (k + 1))
 
 
@@ -67,7 +71,10 @@ def test_publish_is_atomic_and_replaces(tmp_path):
     folder = tmp_path / "checkpoints"
     for content in ("one", "two"):
         temporary = saving.begin(folder, 7)
-        assert temporary.name.startswith(".") and saving.complete_checkpoints(folder) in ([], [(7, folder / "step-000007")])
+        assert temporary.name.startswith(".") and saving.complete_checkpoints(folder) in (
+            [],
+            [(7, folder / "step-000007")],
+        )
         (temporary / "model.safetensors").write_text(content)
         saving.write_json(temporary / "seesaw.json", {"step": 7, "weights_hash": saving.weights_hash(temporary)})
         path = saving.publish(temporary, 7)
@@ -82,7 +89,9 @@ def test_torn_or_changed_checkpoints_are_not_resumed(tmp_path):
         (folder / "model.safetensors").write_bytes(b"w%d" % step)
         (folder / "resume" / "optimizer.safetensors").write_bytes(b"")
         (folder / "trainer_state.json").write_text("{}")
-        (folder / "seesaw.json").write_text(json.dumps({"step": step, "weights_hash": saving.weights_hash(folder), **about}))
+        (folder / "seesaw.json").write_text(
+            json.dumps({"step": step, "weights_hash": saving.weights_hash(folder), **about})
+        )
         return folder
 
     good, changed, torn = make(2), make(4), make(6)

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+
 from conftest import build_model
 from seesaw_runner.causal_lm import CausalLM, unwrap
 from seesaw_runner.scorer import Scorer, kl_divergence, reduce_chunk, row_starts
@@ -38,7 +39,9 @@ def test_chunks_and_batches_change_nothing(model, encoded):
         assert torch.allclose(base.logprob, again.logprob, atol=1e-5)
         assert int((base.rank - again.rank).abs().max()) <= 1
     same_batches = Scorer(model, chunk_elements=320 * 3).score(encoded)
-    assert torch.allclose(base.logprob, same_batches.logprob, atol=1e-6) and torch.allclose(base.entropy, same_batches.entropy, atol=1e-6)
+    assert torch.allclose(base.logprob, same_batches.logprob, atol=1e-6) and torch.allclose(
+        base.entropy, same_batches.entropy, atol=1e-6
+    )
     backwards = Scorer(model).logprob(encoded, batch_size=3, reverse=True)
     assert torch.allclose(base.logprob, backwards, atol=1e-5)
 
@@ -81,20 +84,42 @@ def test_other_architectures(kind, encoded):
     import transformers as t
 
     common = {"vocab_size": 320, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 4}
-    small = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "intermediate_size": 64}
+    small = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "intermediate_size": 64,
+    }
     torch.manual_seed(0)
     built = {
-        "gemma2": lambda: t.Gemma2ForCausalLM(t.Gemma2Config(**common, **small, head_dim=16, final_logit_softcapping=5.0, initializer_range=0.3)),
-        "cohere": lambda: t.CohereForCausalLM(t.CohereConfig(**common, **small, logit_scale=0.25, initializer_range=0.3)),
+        "gemma2": lambda: t.Gemma2ForCausalLM(
+            t.Gemma2Config(**common, **small, head_dim=16, final_logit_softcapping=5.0, initializer_range=0.3)
+        ),
+        "cohere": lambda: t.CohereForCausalLM(
+            t.CohereConfig(**common, **small, logit_scale=0.25, initializer_range=0.3)
+        ),
         "gpt2": lambda: t.GPT2LMHeadModel(t.GPT2Config(**common, n_embd=32, n_layer=2, n_head=2, n_positions=128)),
-        "opt": lambda: t.OPTForCausalLM(t.OPTConfig(**common, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, ffn_dim=64, max_position_embeddings=128, word_embed_proj_dim=32)),
-    }[kind]().eval()  # fmt: skip
+        "opt": lambda: t.OPTForCausalLM(
+            t.OPTConfig(
+                **common,
+                hidden_size=32,
+                num_hidden_layers=2,
+                num_attention_heads=2,
+                ffn_dim=64,
+                max_position_embeddings=128,
+                word_embed_proj_dim=32,
+            )
+        ),
+    }[kind]().eval()
     scorer = Scorer(built, batch_size=5)
     assert scorer.lm.path == ("head" if kind in ("gpt2", "opt") else "scaled")
     scores = scorer.score(encoded)
     for i in (0, 11, 39):
         ids = torch.tensor([encoded[i].ids[p] for p in encoded[i].scored])
-        assert torch.allclose(scores.logprob[scores.row(i)], plain(built, encoded[i]).gather(1, ids[:, None])[:, 0], atol=1e-4)
+        assert torch.allclose(
+            scores.logprob[scores.row(i)], plain(built, encoded[i]).gather(1, ids[:, None])[:, 0], atol=1e-4
+        )
 
 
 def test_whole_path_gives_the_same_without_kl(model, encoded):
@@ -116,7 +141,10 @@ def test_impossible_tokens():
     b = torch.log_softmax(torch.tensor([[1.0, -math.inf, 0.5]]), -1)
     part = reduce_chunk(a, torch.tensor([2]), 2)
     p = a.exp()[0, :2].double()
-    assert float(part["entropy"]) == pytest.approx(float(-(p * p.log()).sum()), abs=1e-6) and float(part["logprob"]) == -math.inf
+    assert (
+        float(part["entropy"]) == pytest.approx(float(-(p * p.log()).sum()), abs=1e-6)
+        and float(part["logprob"]) == -math.inf
+    )
     assert float(kl_divergence(a.exp(), a, a)) == 0.0 and float(kl_divergence(a.exp(), a, b)) == math.inf
 
 

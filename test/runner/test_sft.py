@@ -10,8 +10,9 @@ from collections import Counter
 
 import pytest
 import torch
-from conftest import RUNNER, chat, copy_rows, events, write_rows
 from safetensors.torch import load_file
+
+from conftest import RUNNER, chat, copy_rows, events, write_rows
 from seesaw_runner.trace import read_trace
 
 END = "checkpoints/step-000006"
@@ -26,8 +27,12 @@ def spawn(run, launcher=(), **env):
     """The recipe as its own process, as the agent starts it."""
     return subprocess.Popen(
         [sys.executable, *launcher, "-m", "seesaw_runner.recipes.sft", *([] if launcher else ["--run"]), str(run)],
-        cwd=RUNNER, env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        cwd=RUNNER,
+        env={**os.environ, **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def test_full_training_moves_every_parameter_and_tells_the_journal(make_run, sft, base_folder, shared_model):
@@ -37,13 +42,28 @@ def test_full_training_moves_every_parameter_and_tells_the_journal(make_run, sft
     assert before.keys() == after.keys() and not any(torch.equal(before[k], after[k]) for k in before)
 
     kinds = Counter(e["type"] for e in events(run))
-    assert [e["seq"] for e in events(run)] == list(range(1, sum(kinds.values()) + 1)) and kinds["run.started"] == 1 and "run.finished" not in kinds
+    assert (
+        [e["seq"] for e in events(run)] == list(range(1, sum(kinds.values()) + 1))
+        and kinds["run.started"] == 1
+        and "run.finished" not in kinds
+    )
     started = events(run, "run.started")[0]
-    assert started["total_steps"] == 6 and started["rows"] == 48 and started["parameters"] == started["trainable"] == sum(p.numel() for p in shared_model.parameters())
-    assert [(e["step"], e["final"], e["kind"]) for e in events(run, "checkpoint.saved")] == [(4, False, "full"), (6, True, "full")]
+    assert (
+        started["total_steps"] == 6
+        and started["rows"] == 48
+        and started["parameters"] == started["trainable"] == sum(p.numel() for p in shared_model.parameters())
+    )
+    assert [(e["step"], e["final"], e["kind"]) for e in events(run, "checkpoint.saved")] == [
+        (4, False, "full"),
+        (6, True, "full"),
+    ]
     assert sorted({e["step"] for e in events(run, "probe.scored")}) == [0, 3, 6] and kinds["probe.scored"] == 6
     assert sorted({e["step"] for e in events(run, "eval.result")}) == [0, 6]
-    assert all(e["summary"]["delta_nll"] == 0 and e["summary"]["kl_start"] == 0 for e in events(run, "probe.scored") if e["step"] == 0)
+    assert all(
+        e["summary"]["delta_nll"] == 0 and e["summary"]["kl_start"] == 0
+        for e in events(run, "probe.scored")
+        if e["step"] == 0
+    )
     metrics = events(run, "metric")
     assert metrics[-1]["step"] == 6 and {"loss", "learning_rate", "grad_norm"} <= metrics[-1]["values"].keys()
     last = events(run, "stage.progress")[-1]
@@ -52,7 +72,9 @@ def test_full_training_moves_every_parameter_and_tells_the_journal(make_run, sft
     saved = json.loads((run / END / "seesaw.json").read_text())
     assert saved["label"] == "M1" and saved["weights_hash"] == events(run, "checkpoint.saved")[-1]["weights_hash"]
     assert not list(run.rglob("*.bin")) and not list(run.rglob("*.pt*")) and not list(run.rglob("*.tmp"))
-    assert (run / "checkpoints/step-000004/resume/optimizer.safetensors").exists() and not (run / END / "resume").exists()
+    assert (run / "checkpoints/step-000004/resume/optimizer.safetensors").exists() and not (
+        run / END / "resume"
+    ).exists()
 
 
 def test_trace_equals_plain_transformers(make_run, sft, base_folder, tokenizer):
@@ -63,13 +85,21 @@ def test_trace_equals_plain_transformers(make_run, sft, base_folder, tokenizer):
     assert sft(run) == 0
     base = load_model(str(base_folder), torch.float32, torch.device("cpu")).eval()
     final = load_model(str(run / END), torch.float32, torch.device("cpu")).eval()
-    trace, start = read_trace(run / "traces/step-000006/copy.id.trace"), read_trace(run / "traces/step-000000/copy.id.trace")
+    trace, start = (
+        read_trace(run / "traces/step-000006/copy.id.trace"),
+        read_trace(run / "traces/step-000000/copy.id.trace"),
+    )
     encoder, values = Encoder(tokenizer), copy_rows(34, 2)
     assert trace.segments == ["answer", "terminator"] and trace.meta["weights_hash"] != start.meta["weights_hash"]
     for value, row, before in zip(values, trace.rows, start.rows, strict=True):
         encoded = encoder.encode(value)
         with torch.no_grad():
-            q, p = (torch.log_softmax(m(input_ids=torch.tensor([encoded.ids])).logits[0], -1)[[k - 1 for k in encoded.scored]] for m in (final, base))
+            q, p = (
+                torch.log_softmax(m(input_ids=torch.tensor([encoded.ids])).logits[0], -1)[
+                    [k - 1 for k in encoded.scored]
+                ]
+                for m in (final, base)
+            )
         ids = torch.tensor(row.ids)
         assert row.reference == value["messages"][1]["content"] and row.tags == value["tags"] and row.segment[-1] == 1
         assert torch.allclose(torch.tensor(row.logprob), q.gather(1, ids[:, None])[:, 0], atol=1e-4)
@@ -85,7 +115,9 @@ def test_lora_trains_the_adapter_only(make_run, sft, base_folder):
     started, saved = events(run, "run.started")[0], events(run, "checkpoint.saved")
     assert started["trainable"] < started["parameters"] / 2 and {e["kind"] for e in saved} == {"adapter"}
     one, two = (load_file(run / f"checkpoints/step-00000{k}/adapter_model.safetensors") for k in (3, 6))
-    assert sum(v.numel() for v in two.values()) == started["trainable"] and not any(torch.equal(one[k], two[k]) for k in one)
+    assert sum(v.numel() for v in two.values()) == started["trainable"] and not any(
+        torch.equal(one[k], two[k]) for k in one
+    )
     assert not (run / END / "model.safetensors").exists()
     from seesaw_runner.loading import load_model
 
@@ -94,14 +126,20 @@ def test_lora_trains_the_adapter_only(make_run, sft, base_folder):
     assert torch.equal(merged["model.embed_tokens.weight"], base["model.embed_tokens.weight"])
     assert not torch.equal(merged["model.layers.0.mlp.up_proj.weight"], base["model.layers.0.mlp.up_proj.weight"])
     # The next stage starts from the adapter checkpoint: merged, then trained in full.
-    after = make_run(name="next-20260101T000000-0002", start={"checkpoint": str(run / END), "label": "M1", "run": run.name, "step": 6}, index=2)
+    after = make_run(
+        name="next-20260101T000000-0002",
+        start={"checkpoint": str(run / END), "label": "M1", "run": run.name, "step": 6},
+        index=2,
+    )
     assert sft(after) == 0
     first = [e for e in events(after, "probe.scored") if e["step"] == 0]
     final = [e for e in events(run, "probe.scored") if e["step"] == 6]
     assert [e["summary"]["nll"] for e in first] == pytest.approx([e["summary"]["nll"] for e in final], rel=1e-4)
 
 
-@pytest.mark.parametrize("adapter", [None, {"r": 4, "target_modules": "all-linear", "lora_dropout": 0.2}], ids=["full", "lora"])
+@pytest.mark.parametrize(
+    "adapter", [None, {"r": 4, "target_modules": "all-linear", "lora_dropout": 0.2}], ids=["full", "lora"]
+)
 def test_resume_equals_an_uninterrupted_run(make_run, sft, adapter):
     whole = make_run(name="whole-20260101T000000-0001", save_every=2, adapter=adapter)
     assert sft(whole) == 0
@@ -114,8 +152,8 @@ def test_resume_equals_an_uninterrupted_run(make_run, sft, adapter):
     file = "adapter_model.safetensors" if adapter else "model.safetensors"
     one, two = load_file(whole / END / file), load_file(parted / END / file)
     assert all(torch.equal(one[k], two[k]) for k in one)
-    nll = lambda run: {(e["skill"], e["split"]): e["summary"]["nll"] for e in events(run, "probe.scored") if e["step"] == 6}  # noqa: E731
-    assert nll(whole) == nll(parted)
+    ends = [[e["summary"]["nll"] for e in events(run, "probe.scored") if e["step"] == 6] for run in (whole, parted)]
+    assert ends[0] == ends[1]
 
 
 def stop_after(step):
@@ -147,7 +185,11 @@ def test_unknown_argument_ends_before_torch(make_run):
     run = make_run(args={"learning_rat": 1})
     process = spawn(run, PYTHONPROFILEIMPORTTIME="1")
     text, _ = process.communicate(timeout=120)
-    assert process.returncode == 1 and outcome(run)["code"] == "bad-argument" and "learning_rate" in outcome(run)["message"]
+    assert (
+        process.returncode == 1
+        and outcome(run)["code"] == "bad-argument"
+        and "learning_rate" in outcome(run)["message"]
+    )
     assert not any(line.rpartition("|")[2].strip() == "torch" for line in text.splitlines())
     assert events(run, "warning")[0]["code"] == "bad-argument"
 
@@ -167,7 +209,9 @@ def test_nan_stops_the_stage_without_saving_it(make_run, sft, monkeypatch):
     run = make_run(save_every=1)
     assert sft(run) == 1 and outcome(run)["code"] == "nan-loss" and "step 3" in outcome(run)["message"]
     assert [e["code"] for e in events(run, "warning")].count("nan-loss") == 1
-    assert [e["step"] for e in events(run, "checkpoint.saved")] == [1, 2] and events(run, "metric")[-1]["values"]["loss"] == "NaN"
+    assert [e["step"] for e in events(run, "checkpoint.saved")] == [1, 2] and events(run, "metric")[-1]["values"][
+        "loss"
+    ] == "NaN"
 
 
 def test_a_full_disk_and_memory_have_their_codes(make_run, sft, monkeypatch):
@@ -187,11 +231,18 @@ def test_a_full_disk_and_memory_have_their_codes(make_run, sft, monkeypatch):
 
     monkeypatch.setattr(StageTrainer, "training_step", exhausted)
     run = make_run(name="memory-20260101T000000-0003")
-    assert sft(run) == 1 and outcome(run)["code"] == "out-of-memory" and "per_device_train_batch_size" in outcome(run)["message"]
+    assert (
+        sft(run) == 1
+        and outcome(run)["code"] == "out-of-memory"
+        and "per_device_train_batch_size" in outcome(run)["message"]
+    )
 
 
 def test_bad_rows_are_told_and_left_out(make_run, sft):
-    run = make_run(train=[*copy_rows(12, 1), chat("x", "y " * 2000), {"messages": [{"role": "user", "content": "only"}]}], args={"max_length": 64})
+    run = make_run(
+        train=[*copy_rows(12, 1), chat("x", "y " * 2000), {"messages": [{"role": "user", "content": "only"}]}],
+        args={"max_length": 64},
+    )
     assert sft(run) == 0
     assert events(run, "run.started")[0]["rows"] == 13  # the long answer is cut, the row without one left out
     assert any(e["code"] == "row-skipped" for e in events(run, "warning"))
@@ -199,13 +250,22 @@ def test_bad_rows_are_told_and_left_out(make_run, sft):
 
 def test_replay_is_exact_in_the_ledger(make_run, sft, tmp_path):
     old = write_rows(tmp_path / "project" / "data" / "old.jsonl", [chat(f"old {k}", f"answer {k}") for k in range(20)])
-    replay = {"buffer": "main", "ratio": 0.25, "rows": 10, "from": [{"stage": "old", "data": str(old), "skill": None}], "quality": None, "diversity": None}
+    replay = {
+        "buffer": "main",
+        "ratio": 0.25,
+        "rows": 10,
+        "from": [{"stage": "old", "data": str(old), "skill": None}],
+        "quality": None,
+        "diversity": None,
+    }
     run = make_run(replay=replay, args={"gradient_accumulation_steps": 2})
     assert sft(run) == 0
     from seesaw_runner.ledger import ledger_lines, valid_draws
 
     draws = valid_draws(ledger_lines(run / "ledger.jsonl"))
-    assert sum(n for line in draws for _, n in line["draws"]) == 6 * 8 * 0.25 and {line["step"] for line in draws} <= set(range(1, 7))
+    assert sum(n for line in draws for _, n in line["draws"]) == 6 * 8 * 0.25 and {
+        line["step"] for line in draws
+    } <= set(range(1, 7))
     frozen = {r["hash"] for r in json.loads((run / "buffer.json").read_text())["rows"]}
     assert len(frozen) == 10 and {h for line in draws for h, _ in line["draws"]} <= frozen
     told = events(run, "ledger.drawn")[-1]
@@ -213,7 +273,10 @@ def test_replay_is_exact_in_the_ledger(make_run, sft, tmp_path):
 
 
 def test_sigterm_saves_and_ends_with_143(make_run):
-    run = make_run(args={"max_steps": 4000}, probe={"every": 4000, "eval_every": None, "top_k": 4, "max_new_tokens": 8, "batch_size": 16, "kl": ["start"]})
+    run = make_run(
+        args={"max_steps": 4000},
+        probe={"every": 4000, "eval_every": None, "top_k": 4, "max_new_tokens": 8, "batch_size": 16, "kl": ["start"]},
+    )
     process = spawn(run)
     while not any(e["step"] > 0 for e in (events(run, "stage.progress") if (run / "journal.jsonl").exists() else [])):
         assert process.poll() is None, process.stdout.read()
@@ -226,16 +289,29 @@ def test_sigterm_saves_and_ends_with_143(make_run):
 
 
 def test_two_processes_draw_what_the_plan_says(make_run, sft):
-    """torchrun with gloo: one journal, and the same weights as one process that accumulates the two halves (up to rounding)."""
+    """torchrun with gloo: one journal, and the same weights as one process that accumulates the two halves (up to
+    rounding).
+    """
     probe = {"every": 3, "eval_every": None, "top_k": 4, "max_new_tokens": 8, "batch_size": 16, "kl": ["start"]}
-    run = make_run(args={"per_device_train_batch_size": 2}, save_every=3, launch={"kind": "torchrun", "processes": 2}, probe=probe)
+    run = make_run(
+        args={"per_device_train_batch_size": 2}, save_every=3, launch={"kind": "torchrun", "processes": 2}, probe=probe
+    )
     process = spawn(run, launcher=("-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29671"))
     text, _ = process.communicate(timeout=240)
     assert process.returncode == 0, text[-3000:]
-    assert events(run, "run.started")[0]["processes"] == 2 and [e["seq"] for e in events(run)] == list(range(1, len(events(run)) + 1))
+    assert events(run, "run.started")[0]["processes"] == 2 and [e["seq"] for e in events(run)] == list(
+        range(1, len(events(run)) + 1)
+    )
     assert [e["step"] for e in events(run, "checkpoint.saved")] == [3, 6]
-    assert {p.name for p in (run / "checkpoints/step-000003/resume").glob("random-*")} == {"random-0.json", "random-1.json"}
-    single = make_run(name="single-20260101T000000-0002", args={"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}, probe=probe)
+    assert {p.name for p in (run / "checkpoints/step-000003/resume").glob("random-*")} == {
+        "random-0.json",
+        "random-1.json",
+    }
+    single = make_run(
+        name="single-20260101T000000-0002",
+        args={"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2},
+        probe=probe,
+    )
     assert sft(single) == 0
     one, two = load_file(run / END / "model.safetensors"), load_file(single / END / "model.safetensors")
     assert max(float((one[k] - two[k]).abs().max()) for k in one) < 2e-3

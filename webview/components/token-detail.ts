@@ -141,7 +141,7 @@ export class TokenDetail extends LitElement {
     const current = index === this.row ? "current" : "";
     if (cell === undefined) return html`<tr class=${current}>${head}<td>–</td><td>–</td><td>–</td><td class="entropy">–</td><td class="instead dim">not scored</td></tr>`;
     const change = cell.change === null ? html`<span class="dim">${checkpoint.isReference ? "ref." : "–"}</span>` : html`<span class="change token ${cell.coloured ? cell.tokenClass : ""}">${signed(cell.change)}</span>`;
-    const top = cell.top.filter(({ probability: p }, place) => place === 0 || p >= 0.01).slice(0, 4);
+    const top = cell.top.filter(({ probability: p }, place) => place === 0 || p >= 0.01).slice(0, 3);
     return html`<tr class=${current}>
       ${head}
       <td>${plain(cell.logprob)}</td>

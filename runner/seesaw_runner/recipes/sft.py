@@ -3,8 +3,8 @@
     python -m seesaw_runner.recipes.sft --run RUN_DIR
     python -m torch.distributed.run --nproc_per_node N -m seesaw_runner.recipes.sft RUN_DIR
 
-Reads RUN_DIR/run.json and nothing else. Everything it has to say goes to the journal; its own end to outcome.json. To write
-another recipe, copy this file: it reads from top to bottom, and `main` is the list of what happens.
+Reads RUN_DIR/run.json and nothing else. Everything it has to say goes to the journal; its own end to outcome.json. To
+write another recipe, copy this file: it reads from top to bottom, and `main` is the list of what happens.
 """
 
 from __future__ import annotations
@@ -38,13 +38,24 @@ REFUSED_ARGUMENTS = {
     "fsdp": "only one process per GPU with whole weights is supported",
 }
 #: Accepted, and done by the batch plan instead.
-PLANNED_ARGUMENTS = ("train_sampling_strategy", "group_by_length", "assistant_only_loss", "logging_steps", "max_steps", "num_train_epochs")
+PLANNED_ARGUMENTS = (
+    "train_sampling_strategy",
+    "group_by_length",
+    "assistant_only_loss",
+    "logging_steps",
+    "max_steps",
+    "num_train_epochs",
+)
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, help="the run folder, with run.json in it")
-    parser.add_argument("--run", type=Path, help="the same; torchrun takes this option for its own --run-path, so give it the folder alone")
+    parser.add_argument(
+        "--run",
+        type=Path,
+        help="the same; torchrun takes this option for its own --run-path, so give it the folder alone",
+    )
     given = parser.parse_args(argv)
     if not (given.run or given.folder):
         parser.error("which run? Give the run folder.")
@@ -80,7 +91,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def preflight(spec: dict, run: Path, journal) -> None:
-    """Everything that can be checked without loading anything. Findings become `warning` events; an error ends the run."""
+    """Everything that can be checked without loading anything. Findings become `warning` events; an error ends the
+    run.
+    """
     journal.append("stage.progress", phase="preflight", step=0, total=0)
     from seesaw_runner.findings import errors_of, failure_code
     from seesaw_runner.preflight import preflight as check
@@ -90,11 +103,17 @@ def preflight(spec: dict, run: Path, journal) -> None:
         journal.append("warning", **finding.to_event())
     for name, advice in REFUSED_ARGUMENTS.items():
         if spec["args"].get(name):
-            raise StageError("bad-argument", f"`args.{name}` cannot be used: {advice}. Remove it from the stage.", f"args.{name}")
+            raise StageError(
+                "bad-argument", f"`args.{name}` cannot be used: {advice}. Remove it from the stage.", f"args.{name}"
+            )
     errors = errors_of(findings)
     if errors:
         more = f" ({len(errors) - 1} more in the journal)" if len(errors) > 1 else ""
-        raise StageError(failure_code(findings) or "preflight", f"{errors[0].message}. {errors[0].fix}{more}", errors[0].where or None)
+        raise StageError(
+            failure_code(findings) or "preflight",
+            f"{errors[0].message}. {errors[0].fix}{more}",
+            errors[0].where or None,
+        )
 
 
 # ---- the stage
@@ -145,12 +164,26 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
     own = read_training_rows(spec["data"], encoder, journal, scored=arguments.get("assistant_only_loss", True))
     buffer, old = replay_rows(spec, run, encoder, journal, attempt)
     rows = own + [row for _, row in old]
-    batch, accumulation = int(arguments.get("per_device_train_batch_size", 8)), int(arguments.get("gradient_accumulation_steps", 1))
-    steps = total_steps(len(own), batch * accumulation * world, int(arguments.get("max_steps", -1)), float(arguments.get("num_train_epochs", 3)))
+    batch, accumulation = (
+        int(arguments.get("per_device_train_batch_size", 8)),
+        int(arguments.get("gradient_accumulation_steps", 1)),
+    )
+    steps = total_steps(
+        len(own),
+        batch * accumulation * world,
+        int(arguments.get("max_steps", -1)),
+        float(arguments.get("num_train_epochs", 3)),
+    )
     plan = make_plan(
-        lengths=[len(r.ids) for r in rows], own=len(own), steps=steps, batch=batch, accumulation=accumulation, world=world,
-        ratio=float(spec["replay"]["ratio"]) if buffer else 0.0, seed=seed,
-    )  # fmt: skip
+        lengths=[len(r.ids) for r in rows],
+        own=len(own),
+        steps=steps,
+        batch=batch,
+        accumulation=accumulation,
+        world=world,
+        ratio=float(spec["replay"]["ratio"]) if buffer else 0.0,
+        seed=seed,
+    )
     every_token = not arguments.get("assistant_only_loss", True)
     dataset = Dataset.from_dict({"input_ids": [r.ids for r in rows], "labels": [labels(r, every_token) for r in rows]})
 
@@ -162,21 +195,37 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
     resume = saving.newest_resumable(run / "checkpoints") if attempt_number(attempt) > 1 else None
     finished = [c for c in saving.complete_checkpoints(run / "checkpoints") if c[0] == steps]
     journal.append(
-        "run.started", stage=spec["stage"], recipe=spec["recipe"], device=device.name, dtype="bfloat16 (autocast)" if device.autocast_bf16 else device.dtype_name,
-        parameters=sum(p.numel() for p in model.parameters()), trainable=trainable_parameters(model, spec["adapter"]), total_steps=steps,
-        start_label=spec["start"]["label"], rows=len(own), replay_rows=len(old), resumed_from=resume[0] if resume else None,
-        packages=versions(), processes=world,
-    )  # fmt: skip
+        "run.started",
+        stage=spec["stage"],
+        recipe=spec["recipe"],
+        device=device.name,
+        dtype="bfloat16 (autocast)" if device.autocast_bf16 else device.dtype_name,
+        parameters=sum(p.numel() for p in model.parameters()),
+        trainable=trainable_parameters(model, spec["adapter"]),
+        total_steps=steps,
+        start_label=spec["start"]["label"],
+        rows=len(own),
+        replay_rows=len(old),
+        resumed_from=resume[0] if resume else None,
+        packages=versions(),
+        processes=world,
+    )
     prober = probing = None
     if rank == 0 and spec["skills"]:
         journal.append("stage.progress", phase="probe", step=0, total=steps, message="scoring the start checkpoint")
         prober = Prober(spec, run, journal, tokenizer, device)
         prober.start(
-            model, weights_hash=start_hash, base_hash=base_hash, load_base=lambda: load_model(spec["base"], device.dtype, device.torch),
-            looks=len(points), events=read_events(run / "journal.jsonl") if attempt_number(attempt) > 1 else (),
-        )  # fmt: skip
+            model,
+            weights_hash=start_hash,
+            base_hash=base_hash,
+            load_base=lambda: load_model(spec["base"], device.dtype, device.torch),
+            looks=len(points),
+            events=read_events(run / "journal.jsonl") if attempt_number(attempt) > 1 else (),
+        )
         short = probes_are_dear(points=len(points) + 1, probe_tokens=prober.tokens, train_tokens=sum(tokens))
-        probing = ProbeCallback(prober, journal, total=steps, clock=clock, short=short, stopping=lambda: watch.reason is not None)
+        probing = ProbeCallback(
+            prober, journal, total=steps, clock=clock, short=short, stopping=lambda: watch.reason is not None
+        )
     if finished and attempt_number(attempt) > 1:
         # The weights were complete when the last attempt ended: what may be missing is their probe point.
         if probing:
@@ -187,18 +236,32 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
     # Train.
     config = SFTConfig(**trainer_arguments(arguments, run, steps, seed, device))
     trainer = Trainer(
-        model=model, args=config, train_dataset=dataset, processing_class=tokenizer, peft_config=lora_config(spec["adapter"]) if spec["adapter"] else None
+        model=model,
+        args=config,
+        train_dataset=dataset,
+        processing_class=tokenizer,
+        peft_config=lora_config(spec["adapter"]) if spec["adapter"] else None,
     )
 
     def saved(step: int, path: Path, kind: str, final: bool, digest: str, size: int) -> None:
         if probing:
             probing.saved = (step, digest)
         journal.append(
-            "checkpoint.saved", step=step, path=path.relative_to(run).as_posix(), kind=kind, final=final, weights_hash=digest, bytes=size
+            "checkpoint.saved",
+            step=step,
+            path=path.relative_to(run).as_posix(),
+            kind=kind,
+            final=final,
+            weights_hash=digest,
+            bytes=size,
         )
 
     trainer.prepare_stage(
-        plan=plan, folder=run / "checkpoints", about={"stage": spec["stage"], "run": spec["id"], "index": spec["index"]}, saved=saved, tokenizer=tokenizer
+        plan=plan,
+        folder=run / "checkpoints",
+        about={"stage": spec["stage"], "run": spec["id"], "index": spec["index"]},
+        saved=saved,
+        tokenizer=tokenizer,
     )
     watch.trainer = trainer
     trainer.remove_callback(PrinterCallback)  # it prints every log line; the journal has them
@@ -208,20 +271,39 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
         from seesaw_runner.ledger import Ledger
 
         ledger = Ledger(run / "ledger.jsonl", attempt_number(attempt), resume[0] if resume else None)
-        trainer.add_callback(LedgerCallback(ledger, journal, plan, [h for h, _ in old], spec["replay"]["buffer"], resume[0] if resume else None))
+        trainer.add_callback(
+            LedgerCallback(
+                ledger, journal, plan, [h for h, _ in old], spec["replay"]["buffer"], resume[0] if resume else None
+            )
+        )
     if rank == 0:
-        trainer.add_callback(ProgressCallback(journal, tokens, int(arguments.get("logging_steps", 1)), lambda: prober.seconds if prober else 0.0))
+        trainer.add_callback(
+            ProgressCallback(
+                journal, tokens, int(arguments.get("logging_steps", 1)), lambda: prober.seconds if prober else 0.0
+            )
+        )
     if probing:
         trainer.add_callback(probing)
     if trainer.args.world_size > 1:
         torch.distributed.barrier()  # rank 0 has been probing
     trainer.train(resume_from_checkpoint=str(resume[1]) if resume else None)
     if watch.reason == "cancelled":
-        write_outcome(attempt, "cancelled", f"Stopped at step {trainer.state.global_step} of {steps}; a checkpoint was saved. Run the stage again to go on from there.")
+        write_outcome(
+            attempt,
+            "cancelled",
+            f"Stopped at step {trainer.state.global_step} of {steps}; a checkpoint was saved. Run the stage "
+            f"again to go on from there.",
+        )
         return 143
     if watch.reason == "nan-loss":
         step, name, value = watch.bad
-        write_outcome(attempt, "nan-loss", f"{name} was {value} at step {step}. Lower the learning rate or look for broken rows; earlier checkpoints are intact.", f"step {step}")
+        write_outcome(
+            attempt,
+            "nan-loss",
+            f"{name} was {value} at step {step}. Lower the learning rate or look for broken rows; earlier "
+            f"checkpoints are intact.",
+            f"step {step}",
+        )
         return 1
     if probing:
         probing.cost()
@@ -232,7 +314,9 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
 
 
 def read_training_rows(path: str, encoder, journal, *, scored: bool) -> list:
-    """Encoded rows; the ones that cannot be used are counted, and the first of each reason is told. StageError when none is left."""
+    """Encoded rows; the ones that cannot be used are counted, and the first of each reason is told. StageError when
+    none is left.
+    """
     from seesaw_runner.rows import read_rows
 
     rows, bad = [], {}
@@ -242,12 +326,18 @@ def read_training_rows(path: str, encoder, journal, *, scored: bool) -> list:
         if reason is None:
             rows.append(row)
         else:
-            bad.setdefault(reason if row is not None else "The row is no valid JSON object.", []).append((source.line, reason))
-    for reason, places in list(bad.items())[:10]:
+            bad.setdefault(reason if row is not None else "The row is no valid JSON object.", []).append(
+                (source.line, reason)
+            )
+    for places in list(bad.values())[:10]:
         journal.append(
-            "warning", code="row-skipped", severity="warning", where=f"{path}:{places[0][0]}",
-            message=f"{len(places)} training rows are left out. Line {places[0][0]}: {places[0][1]}", fix="Correct or remove these rows.",
-        )  # fmt: skip
+            "warning",
+            code="row-skipped",
+            severity="warning",
+            where=f"{path}:{places[0][0]}",
+            message=f"{len(places)} training rows are left out. Line {places[0][0]}: {places[0][1]}",
+            fix="Correct or remove these rows.",
+        )
     if not rows:
         first = next(iter(bad.values()), [(1, "the file has no rows")])[0]
         code = "template" if "chat template" in first[1] else "bad-data"
@@ -256,7 +346,9 @@ def read_training_rows(path: str, encoder, journal, *, scored: bool) -> list:
 
 
 def replay_rows(spec: dict, run: Path, encoder, journal, attempt: Path) -> tuple[Any, list]:
-    """The frozen buffer of this run and its encoded rows as (hash, row). Built once; later attempts read buffer.json."""
+    """The frozen buffer of this run and its encoded rows as (hash, row). Built once; later attempts read
+    buffer.json.
+    """
     if not spec.get("replay"):
         return None, []
     from seesaw_runner.replay import Buffer, ReplayError, build_buffer
@@ -266,7 +358,9 @@ def replay_rows(spec: dict, run: Path, encoder, journal, attempt: Path) -> tuple
         if path.exists() and attempt_number(attempt) > 1:
             buffer = Buffer.load(path)
         else:
-            buffer = build_buffer(spec["replay"], skills=spec["skills"], seed=int(spec["seed"]), root=root, trusted=bool(spec["trusted"]))
+            buffer = build_buffer(
+                spec["replay"], skills=spec["skills"], seed=int(spec["seed"]), root=root, trusted=bool(spec["trusted"])
+            )
             if int(os.environ.get("RANK", "0")) == 0:
                 buffer.save(path)
         values = buffer.values(root)
@@ -278,7 +372,13 @@ def replay_rows(spec: dict, run: Path, encoder, journal, attempt: Path) -> tuple
         if encoded.reason is None:
             out.append((row.hash, encoded))
         else:
-            journal.append("warning", code="row-skipped", severity="warning", where=f"{row.source}:{row.line}", message=f"A replay row is left out: {encoded.reason}")
+            journal.append(
+                "warning",
+                code="row-skipped",
+                severity="warning",
+                where=f"{row.source}:{row.line}",
+                message=f"A replay row is left out: {encoded.reason}",
+            )
     return buffer, out
 
 
@@ -300,10 +400,22 @@ def trainer_arguments(arguments: dict, run: Path, steps: int, seed: int, device)
         **({} if mixed else {"bf16": device.autocast_bf16, "fp16": False}),
     }
     own = {
-        "output_dir": str(run / "checkpoints"), "max_steps": steps, "seed": seed, "report_to": [], "save_strategy": "no", "eval_strategy": "no",
-        "logging_strategy": "steps", "logging_steps": 1, "logging_nan_inf_filter": False, "disable_tqdm": True, "use_cpu": device.kind == "cpu",
-        "dataset_kwargs": {"skip_prepare_dataset": True}, "assistant_only_loss": False, "push_to_hub": False, "ddp_find_unused_parameters": False,
-    }  # fmt: skip
+        "output_dir": str(run / "checkpoints"),
+        "max_steps": steps,
+        "seed": seed,
+        "report_to": [],
+        "save_strategy": "no",
+        "eval_strategy": "no",
+        "logging_strategy": "steps",
+        "logging_steps": 1,
+        "logging_nan_inf_filter": False,
+        "disable_tqdm": True,
+        "use_cpu": device.kind == "cpu",
+        "dataset_kwargs": {"skip_prepare_dataset": True},
+        "assistant_only_loss": False,
+        "push_to_hub": False,
+        "ddp_find_unused_parameters": False,
+    }
     return {**usual, **given, **own}
 
 
@@ -314,7 +426,9 @@ def lora_config(adapter: dict):
     try:
         return LoraConfig(**{"task_type": "CAUSAL_LM", **adapter})
     except TypeError as error:
-        raise StageError("bad-argument", f"`adapter` of the stage has something that LoraConfig does not know: {error}", "adapter") from error
+        raise StageError(
+            "bad-argument", f"`adapter` of the stage has something that LoraConfig does not know: {error}", "adapter"
+        ) from error
 
 
 def trainable_parameters(model, adapter: dict | None) -> int:
@@ -351,7 +465,10 @@ def _memory_advice(error: BaseException) -> str:
     except Exception:  # the device itself may be gone
         peak = ""
     first = str(error).strip().splitlines()
-    return f"Out of memory: {first[0] if first else type(error).__name__}.{peak} Lower per_device_train_batch_size (and raise gradient_accumulation_steps), or max_length, or use an adapter."
+    return (
+        f"Out of memory: {first[0] if first else type(error).__name__}.{peak} Lower "
+        "per_device_train_batch_size (and raise gradient_accumulation_steps), or max_length, or use an adapter."
+    )
 
 
 if __name__ == "__main__":
