@@ -11,8 +11,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from sample.rows import probe_rows, to_lines, train_rows  # noqa: E402  (the path is set above, so that both spellings work)
-from sample.skills import SKILLS  # noqa: E402
+from sample.rows import probe_rows, to_lines, train_rows
+from sample.skills import SKILLS
 
 SAMPLE = Path(__file__).resolve().parents[2] / "media" / "sample"
 

@@ -8,8 +8,20 @@ from __future__ import annotations
 import json
 import random
 
-from sample.skills import (CITIES, DAYS, KEYS, NAMES, OOD_CITIES, OOD_NAMES, OOD_WORDS, WORDS, column_addition, held_out, invent,
-                           sum_fact)
+from sample.skills import (
+    CITIES,
+    DAYS,
+    KEYS,
+    NAMES,
+    OOD_CITIES,
+    OOD_NAMES,
+    OOD_WORDS,
+    WORDS,
+    column_addition,
+    held_out,
+    invent,
+    sum_fact,
+)
 
 ALL_WORDS, ALL_NAMES, ALL_CITIES = WORDS + OOD_WORDS, NAMES + OOD_NAMES, CITIES + OOD_CITIES
 RELATIONS = ["works in", "lives in", "was born in"]

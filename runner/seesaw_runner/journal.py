@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from seesaw_runner.agent import FORMAT, read_event
-from seesaw_runner.numbers import encode
+from seesaw_runner.wire_numbers import encode
 
 HEAD = ("v", "seq", "t", "attempt", "type")
 

@@ -11,7 +11,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from seesaw_runner.numbers import encode
+from seesaw_runner.wire_numbers import encode
 
 SCHEMA_MAJOR = 1
 

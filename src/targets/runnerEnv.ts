@@ -33,7 +33,7 @@ export function attemptEnv(
 
 /** The command line of a recipe; what a person is shown before it runs. */
 export function recipeArgv(python: string, recipe: string, runDir: string, launch: { kind: "python" | "torchrun"; processes: number }): string[] {
-  const module = ["-m", `seesaw_runner.recipes.${recipe.replaceAll("-", "_")}`, "--run", runDir];
+  const module = ["-m", `seesaw_runner.recipes.${recipe.replaceAll("-", "_")}`, runDir];
   if (launch.kind === "python") return [python, ...module];
   return [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", String(launch.processes), ...module];
 }

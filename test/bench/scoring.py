@@ -36,11 +36,10 @@ def main() -> None:
     options = parser.parse_args()
 
     import torch
+    from seesaw_runner.data.rows import read_rows
+    from seesaw_runner.scoring.encode import Encoder
+    from seesaw_runner.scoring.scorer import Scorer
     from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    from seesaw_runner.encode import Encoder
-    from seesaw_runner.rows import read_rows
-    from seesaw_runner.scorer import Scorer
 
     logging.disable(logging.WARNING)
     torch.set_num_threads(os.cpu_count() or 1)

@@ -110,7 +110,7 @@ def base_folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def tokenizer(base_folder):
-    from seesaw_runner.loading import load_tokenizer
+    from seesaw_runner.training.loading import load_tokenizer
 
     return load_tokenizer(str(base_folder))
 
@@ -119,8 +119,7 @@ def tokenizer(base_folder):
 def shared_model(base_folder):
     """Do not change it; `model` gives a copy."""
     import torch
-
-    from seesaw_runner.loading import load_model
+    from seesaw_runner.training.loading import load_model
 
     return load_model(str(base_folder), torch.float32, torch.device("cpu")).eval()
 
@@ -133,7 +132,7 @@ def model(shared_model):
 @pytest.fixture(scope="session")
 def encoded(tokenizer):
     """Forty encoded probe rows of unlike length."""
-    from seesaw_runner.encode import Encoder
+    from seesaw_runner.scoring.encode import Encoder
 
     rows = Encoder(tokenizer).encode_all([r for r in copy_rows(40, 7)])
     assert all(r.reason is None for r in rows)

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from seesaw_runner.arguments import CONFIGS, RESERVED, check_arguments, trainer_fields
-from seesaw_runner.dataclass_fields import dataclass_fields
+from seesaw_runner.preflight.arguments import CONFIGS, RESERVED, check_arguments, trainer_fields
+from seesaw_runner.preflight.dataclass_fields import dataclass_fields
 
 
 def sentences(**args) -> list[str]:
@@ -29,7 +29,7 @@ def test_every_recipe_has_fields(recipe):
 
 def test_nothing_heavy_is_imported():
     code = (
-        "import sys; from seesaw_runner.arguments import trainer_fields; assert trainer_fields('sft');"
+        "import sys; from seesaw_runner.preflight.arguments import trainer_fields; assert trainer_fields('sft');"
         "print([name for name in ('torch', 'trl', 'transformers') if name in sys.modules])"
     )
     result = subprocess.run(

@@ -8,9 +8,9 @@ import pickle
 from pathlib import Path
 
 import pytest
-from seesaw_runner.canonical import Number, canonical, canonical_number, row_hashes
-from seesaw_runner.row_parse import parse_json
-from seesaw_runner.row_shapes import row_format
+from seesaw_runner.data.canonical import Number, canonical, canonical_number, row_hashes
+from seesaw_runner.data.row_parse import parse_json
+from seesaw_runner.data.row_shapes import row_format
 
 CASES = json.loads((Path(__file__).parents[1] / "fixtures/protocol/rows.json").read_text())
 BY_NAME = {case["name"]: case for case in CASES}

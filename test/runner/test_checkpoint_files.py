@@ -8,8 +8,8 @@ import struct
 from pathlib import Path
 
 import pytest
-from seesaw_runner.checkpoint_files import inspect_checkpoint
-from seesaw_runner.safetensors_header import HeaderError, read_header
+from seesaw_runner.checkpoints.files import inspect_checkpoint
+from seesaw_runner.checkpoints.safetensors_header import HeaderError, read_header
 
 SIZES = {"F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1}
 CONFIG = {"architectures": ["LlamaForCausalLM"], "tie_word_embeddings": False}

@@ -1,10 +1,9 @@
 """Masks, prompts and byte offsets: generation block, prefix comparison, seams, split characters, marks in user text."""
 
 import pytest
-
 from conftest import chat
-from seesaw_runner.encode import Encoder
-from seesaw_runner.tokenbytes import TokenBytes
+from seesaw_runner.scoring.encode import Encoder
+from seesaw_runner.scoring.tokenbytes import TokenBytes
 
 PLAIN_CHATML = (
     "{% for m in messages %}<|user|>{{ m['role'] + '\n' + m['content'] }}<|end|>\n{% endfor %}"

@@ -3,8 +3,7 @@
 import random
 
 import pytest
-
-from seesaw_runner.flags import (
+from seesaw_runner.probing.flags import (
     SeriesStart,
     Watch,
     bounds,

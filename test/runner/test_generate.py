@@ -2,11 +2,10 @@
 
 import pytest
 import torch
-
-from seesaw_runner.causal_lm import CausalLM
-from seesaw_runner.evaluate import Evaluator, known_prefix
-from seesaw_runner.generate import end_ids, generate
-from seesaw_runner.scorer import Scorer
+from seesaw_runner.probing.evaluate import Evaluator, known_prefix
+from seesaw_runner.scoring.causal_lm import CausalLM
+from seesaw_runner.scoring.generate import end_ids, generate
+from seesaw_runner.scoring.scorer import Scorer
 
 
 def by_transformers(model, prompt, n):

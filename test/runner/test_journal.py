@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from seesaw_runner import numbers
+from seesaw_runner import wire_numbers as numbers
 from seesaw_runner.journal import Journal, JournalError, JournalVersionError, NullJournal, read_events
 
 RUNNER = Path(__file__).resolve().parents[2] / "runner"

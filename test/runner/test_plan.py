@@ -3,9 +3,8 @@
 from collections import Counter
 
 import pytest
-
-from seesaw_runner.plan import PlanSampler, make_plan, replay_counts, total_steps
-from seesaw_runner.probe_callback import eval_steps, probe_steps
+from seesaw_runner.probing.callback import eval_steps, probe_steps
+from seesaw_runner.training.plan import PlanSampler, make_plan, replay_counts, total_steps
 
 
 def lengths(n):

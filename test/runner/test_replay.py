@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 
 import pytest
-from seesaw_runner.near_duplicates import NearDuplicates, jaccard, row_shingles, shingles
-from seesaw_runner.replay import Buffer, Ledger, ReplayError, build_buffer, ledger_totals, share_out
+from seesaw_runner.replay.buffer import Buffer, Ledger, ReplayError, build_buffer, ledger_totals, share_out
+from seesaw_runner.replay.near_duplicates import NearDuplicates, jaccard, row_shingles, shingles
 
 SKILLS = [{"id": "math", "check": {"kind": "number-after", "marker": "so"}}]
 

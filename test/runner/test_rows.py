@@ -9,10 +9,10 @@ import random
 from pathlib import Path
 
 import pytest
-from seesaw_runner.row_problems import row_problems
-from seesaw_runner.row_shapes import printable, split_turns, to_messages, to_turns
-from seesaw_runner.row_summary import summarize
-from seesaw_runner.rows import RowReader, read_rows, row_format
+from seesaw_runner.data.row_problems import row_problems
+from seesaw_runner.data.row_shapes import printable, split_turns, to_messages, to_turns
+from seesaw_runner.data.row_summary import summarize
+from seesaw_runner.data.rows import RowReader, read_rows, row_format
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FILES = json.loads((FIXTURES / "protocol/row-files.json").read_text())
@@ -55,7 +55,7 @@ def test_chunk_borders_do_not_matter(tmp_path, monkeypatch):
     lines = [json.dumps({"text": "é😀" * random.Random(i).randrange(20)}, ensure_ascii=False) for i in range(200)]
     data = "\r\n".join(lines).encode()
     whole, _ = read(tmp_path, data)
-    monkeypatch.setattr("seesaw_runner.row_bytes.CHUNK", 7)
+    monkeypatch.setattr("seesaw_runner.data.row_bytes.CHUNK", 7)
     packed = gzip.compress(data)
     for form in (data, packed):
         assert read(tmp_path, form)[0] == whole

@@ -7,11 +7,10 @@ import random
 import numpy as np
 import pytest
 import torch
-
-from seesaw_runner import saving
-from seesaw_runner.loading import load_model
+from seesaw_runner.checkpoints import saving
 from seesaw_runner.run_folder import StageError
-from seesaw_runner.stage_trainer import StageTrainer
+from seesaw_runner.training.loading import load_model
+from seesaw_runner.training.stage_trainer import StageTrainer
 
 
 def steps(model, optimizer, scheduler, n):

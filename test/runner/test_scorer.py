@@ -4,10 +4,9 @@ import math
 
 import pytest
 import torch
-
 from conftest import build_model
-from seesaw_runner.causal_lm import CausalLM, unwrap
-from seesaw_runner.scorer import Scorer, kl_divergence, reduce_chunk, row_starts
+from seesaw_runner.scoring.causal_lm import CausalLM, unwrap
+from seesaw_runner.scoring.scorer import Scorer, kl_divergence, reduce_chunk, row_starts
 
 
 def plain(model, row):

@@ -10,10 +10,9 @@ from collections import Counter
 
 import pytest
 import torch
-from safetensors.torch import load_file
-
 from conftest import RUNNER, chat, copy_rows, events, write_rows
-from seesaw_runner.trace import read_trace
+from safetensors.torch import load_file
+from seesaw_runner.scoring.trace import read_trace
 
 END = "checkpoints/step-000006"
 
@@ -78,8 +77,8 @@ def test_full_training_moves_every_parameter_and_tells_the_journal(make_run, sft
 
 
 def test_trace_equals_plain_transformers(make_run, sft, base_folder, tokenizer):
-    from seesaw_runner.encode import Encoder
-    from seesaw_runner.loading import load_model
+    from seesaw_runner.scoring.encode import Encoder
+    from seesaw_runner.training.loading import load_model
 
     run = make_run()
     assert sft(run) == 0
@@ -119,7 +118,7 @@ def test_lora_trains_the_adapter_only(make_run, sft, base_folder):
         torch.equal(one[k], two[k]) for k in one
     )
     assert not (run / END / "model.safetensors").exists()
-    from seesaw_runner.loading import load_model
+    from seesaw_runner.training.loading import load_model
 
     base = load_file(base_folder / "model.safetensors")
     merged = load_model(str(run / END), torch.float32, torch.device("cpu")).state_dict()
@@ -158,7 +157,7 @@ def test_resume_equals_an_uninterrupted_run(make_run, sft, adapter):
 
 def stop_after(step):
     """SIGTERM to ourselves in the given step, once."""
-    from seesaw_runner.callbacks import StopWatch
+    from seesaw_runner.training.callbacks import StopWatch
 
     original = StopWatch.on_step_end
 
@@ -195,7 +194,7 @@ def test_unknown_argument_ends_before_torch(make_run):
 
 
 def test_nan_stops_the_stage_without_saving_it(make_run, sft, monkeypatch):
-    from seesaw_runner.stage_trainer import StageTrainer
+    from seesaw_runner.training.stage_trainer import StageTrainer
 
     original = StageTrainer.training_step
 
@@ -215,8 +214,8 @@ def test_nan_stops_the_stage_without_saving_it(make_run, sft, monkeypatch):
 
 
 def test_a_full_disk_and_memory_have_their_codes(make_run, sft, monkeypatch):
-    from seesaw_runner import saving
-    from seesaw_runner.stage_trainer import StageTrainer
+    from seesaw_runner.checkpoints import saving
+    from seesaw_runner.training.stage_trainer import StageTrainer
 
     def full(*_):
         raise OSError(28, "No space left on device", "model.safetensors")
@@ -260,7 +259,7 @@ def test_replay_is_exact_in_the_ledger(make_run, sft, tmp_path):
     }
     run = make_run(replay=replay, args={"gradient_accumulation_steps": 2})
     assert sft(run) == 0
-    from seesaw_runner.ledger import ledger_lines, valid_draws
+    from seesaw_runner.replay.ledger import ledger_lines, valid_draws
 
     draws = valid_draws(ledger_lines(run / "ledger.jsonl"))
     assert sum(n for line in draws for _, n in line["draws"]) == 6 * 8 * 0.25 and {

@@ -6,8 +6,7 @@ import sqlite3
 import struct
 
 import pytest
-
-from seesaw_runner.trace import TraceRow, perplexity, read_meta, read_trace, summaries, write_trace
+from seesaw_runner.scoring.trace import TraceRow, perplexity, read_meta, read_trace, summaries, write_trace
 
 
 def rows():

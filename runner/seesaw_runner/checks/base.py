@@ -6,7 +6,7 @@ import re
 from typing import Any, ClassVar, NamedTuple
 
 from seesaw_runner.checks.patterns import Segment, by_patterns
-from seesaw_runner.row_shapes import split_turns
+from seesaw_runner.data.row_shapes import split_turns
 
 __all__ = ["Check", "CheckError", "Segment", "after_marker", "marker_pattern", "reference_of"]
 

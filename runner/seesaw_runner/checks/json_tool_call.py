@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from seesaw_runner.canonical import canonical
 from seesaw_runner.checks.base import Check, Segment, reference_of
 from seesaw_runner.checks.patterns import merged
-from seesaw_runner.row_parse import parse_json
+from seesaw_runner.data.canonical import canonical
+from seesaw_runner.data.row_parse import parse_json
 
 _TAG = re.compile(r"</?tool_call>")
 _TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|[-+.\w]+|[\[\]{}:,]')

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from seesaw_runner.canonical import canonical_number
 from seesaw_runner.checks.base import Check, Segment, after_marker, marker_pattern, reasoning_and_answer, reference_of
+from seesaw_runner.data.canonical import canonical_number
 
 _PLAIN = r"(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,6}(?![0-9]))?|\.[0-9]+"
 _NUMBER = re.compile(rf"((?<![\w.)])[-+\u2212])?\s?\$?({_PLAIN})(?:\s?/\s?([0-9]{{1,40}})(?![0-9./]))?")

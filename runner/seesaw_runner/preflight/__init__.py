@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seesaw_runner.arguments import check_arguments
-from seesaw_runner.checkpoint_files import Checkpoint, inspect_checkpoint
+from seesaw_runner.checkpoints.files import Checkpoint, inspect_checkpoint
 from seesaw_runner.findings import Finding
+from seesaw_runner.preflight.arguments import check_arguments
 from seesaw_runner.preflight.data import check_data
 from seesaw_runner.preflight.packages import check_packages
 from seesaw_runner.preflight.space import check_space

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seesaw_runner.canonical import row_hashes
 from seesaw_runner.checks import Check, CheckError, make_check
+from seesaw_runner.data.canonical import row_hashes
+from seesaw_runner.data.row_summary import Summary, summarize
+from seesaw_runner.data.rows import Row, read_rows
 from seesaw_runner.findings import Finding
-from seesaw_runner.row_summary import Summary, summarize
-from seesaw_runner.rows import Row, read_rows
 
 SAMPLES = 64
 #: Seconds for all files together; a larger set is checked in part, and that is said.

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from seesaw_runner.checkpoint_files import Checkpoint
+from seesaw_runner.checkpoints.files import Checkpoint
 from seesaw_runner.findings import Finding
 
 _OTHER = 64 << 20  # traces, journal, log, tokenizer copies

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from seesaw_runner.data.row_shapes import row_format, to_messages
 from seesaw_runner.findings import Finding
-from seesaw_runner.row_shapes import row_format, to_messages
 
 _GENERATION = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
 

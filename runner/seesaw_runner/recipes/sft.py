@@ -75,7 +75,7 @@ def main(argv: list[str] | None = None) -> int:
             raise
         code, message, where = describe(error)
         if "torch" in sys.modules:
-            from seesaw_runner.device import is_out_of_memory
+            from seesaw_runner.training.device import is_out_of_memory
 
             if is_out_of_memory(error):
                 code, message = "out-of-memory", _memory_advice(error)
@@ -128,17 +128,17 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
     from transformers.utils import logging as library_logging
     from trl import SFTConfig, SFTTrainer
 
-    from seesaw_runner import saving
-    from seesaw_runner.callbacks import LedgerCallback, ProgressCallback, SaveCallback, StopWatch
-    from seesaw_runner.device import choose
-    from seesaw_runner.encode import Encoder
+    from seesaw_runner.checkpoints import saving
     from seesaw_runner.journal import read_events
-    from seesaw_runner.loading import load_model, load_tokenizer
-    from seesaw_runner.plan import make_plan, total_steps
-    from seesaw_runner.probe_callback import ProbeCallback, eval_steps, probe_steps
-    from seesaw_runner.prober import Prober
-    from seesaw_runner.selection import probes_are_dear
-    from seesaw_runner.stage_trainer import StageTrainer
+    from seesaw_runner.probing.callback import ProbeCallback, eval_steps, probe_steps
+    from seesaw_runner.probing.prober import Prober
+    from seesaw_runner.probing.selection import probes_are_dear
+    from seesaw_runner.scoring.encode import Encoder
+    from seesaw_runner.training.callbacks import LedgerCallback, ProgressCallback, SaveCallback, StopWatch
+    from seesaw_runner.training.device import choose
+    from seesaw_runner.training.loading import load_model, load_tokenizer
+    from seesaw_runner.training.plan import make_plan, total_steps
+    from seesaw_runner.training.stage_trainer import StageTrainer
 
     class Trainer(StageTrainer, SFTTrainer):
         pass
@@ -268,7 +268,7 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
     trainer.add_callback(watch)
     trainer.add_callback(SaveCallback(spec.get("save_every"), watch))
     if buffer and rank == 0:
-        from seesaw_runner.ledger import Ledger
+        from seesaw_runner.replay.ledger import Ledger
 
         ledger = Ledger(run / "ledger.jsonl", attempt_number(attempt), resume[0] if resume else None)
         trainer.add_callback(
@@ -317,7 +317,7 @@ def read_training_rows(path: str, encoder, journal, *, scored: bool) -> list:
     """Encoded rows; the ones that cannot be used are counted, and the first of each reason is told. StageError when
     none is left.
     """
-    from seesaw_runner.rows import read_rows
+    from seesaw_runner.data.rows import read_rows
 
     rows, bad = [], {}
     for source in read_rows(path):
@@ -351,7 +351,7 @@ def replay_rows(spec: dict, run: Path, encoder, journal, attempt: Path) -> tuple
     """
     if not spec.get("replay"):
         return None, []
-    from seesaw_runner.replay import Buffer, ReplayError, build_buffer
+    from seesaw_runner.replay.buffer import Buffer, ReplayError, build_buffer
 
     path, root = run / "buffer.json", spec["pipeline"]["root"]
     try:
@@ -458,7 +458,7 @@ def versions() -> dict[str, str]:
 
 
 def _memory_advice(error: BaseException) -> str:
-    from seesaw_runner.device import choose, peak_memory
+    from seesaw_runner.training.device import choose, peak_memory
 
     try:
         peak = f" The peak was {peak_memory(choose()) / 2**30:.1f} GiB."

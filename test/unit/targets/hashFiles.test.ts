@@ -70,7 +70,7 @@ test("the launcher's environment is the runner's", () => {
 });
 
 test("the command line of a recipe", () => {
-  assert.deepEqual(recipeArgv("py", "sft", "/r", { kind: "python", processes: 1 }), ["py", "-m", "seesaw_runner.recipes.sft", "--run", "/r"]);
+  assert.deepEqual(recipeArgv("py", "sft", "/r", { kind: "python", processes: 1 }), ["py", "-m", "seesaw_runner.recipes.sft", "/r"]);
   assert.deepEqual(recipeArgv("py", "sft", "/r", { kind: "torchrun", processes: 2 }).slice(0, 6), ["py", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]);
 });
 

@@ -13,16 +13,16 @@ from typing import Any
 
 import torch
 
-from seesaw_runner.device import Device
-from seesaw_runner.encode import Encoder
-from seesaw_runner.evaluate import Answer, Evaluator, judge, margin_for
-from seesaw_runner.flags import SeriesStart, Watch, quantile
-from seesaw_runner.generate import end_ids
-from seesaw_runner.probe_set import ProbeSet, load_probe_sets, template_hash, tokenizer_hash
-from seesaw_runner.probe_writer import ProbeWriter
-from seesaw_runner.reference_cache import Entry, ReferenceCache, cache_folder
-from seesaw_runner.scorer import Reference, Scorer, Scores, row_starts
-from seesaw_runner.selection import Selection, pick, shortened, token_index, whole
+from seesaw_runner.probing.evaluate import Answer, Evaluator, judge, margin_for
+from seesaw_runner.probing.flags import SeriesStart, Watch, quantile
+from seesaw_runner.probing.probe_set import ProbeSet, load_probe_sets, template_hash, tokenizer_hash
+from seesaw_runner.probing.reference_cache import Entry, ReferenceCache, cache_folder
+from seesaw_runner.probing.selection import Selection, pick, shortened, token_index, whole
+from seesaw_runner.probing.writer import ProbeWriter
+from seesaw_runner.scoring.encode import Encoder
+from seesaw_runner.scoring.generate import end_ids
+from seesaw_runner.scoring.scorer import Reference, Scorer, Scores, row_starts
+from seesaw_runner.training.device import Device
 
 #: Reference hidden states beyond this size are kept in main memory instead of the accelerator's.
 ON_DEVICE_BYTES = 2 * 1024**3

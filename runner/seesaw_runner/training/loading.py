@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
+from seesaw_runner.checkpoints.saving import CheckpointError, weights_hash
 from seesaw_runner.run_folder import StageError
-from seesaw_runner.saving import CheckpointError, weights_hash
 
 
 def load_tokenizer(folder: str):

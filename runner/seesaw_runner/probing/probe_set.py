@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from seesaw_runner.canonical import row_hashes
 from seesaw_runner.checks import Check, make_check
-from seesaw_runner.encode import EncodedRow, Encoder
-from seesaw_runner.rows import read_rows
+from seesaw_runner.data.canonical import row_hashes
+from seesaw_runner.data.rows import read_rows
+from seesaw_runner.scoring.encode import EncodedRow, Encoder
 
 TERMINATOR = "terminator"
 MAX_SEGMENTS = 255

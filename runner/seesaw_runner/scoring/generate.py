@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from transformers.cache_utils import DynamicCache
 
-from seesaw_runner.causal_lm import CausalLM
+from seesaw_runner.scoring.causal_lm import CausalLM
 
 
 @dataclass

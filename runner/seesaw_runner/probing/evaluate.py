@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import torch
 
-from seesaw_runner.causal_lm import CausalLM
-from seesaw_runner.encode import EncodedRow
-from seesaw_runner.generate import generate
-from seesaw_runner.probe_set import ProbeSet
-from seesaw_runner.scorer import Scores
+from seesaw_runner.probing.probe_set import ProbeSet
+from seesaw_runner.scoring.causal_lm import CausalLM
+from seesaw_runner.scoring.encode import EncodedRow
+from seesaw_runner.scoring.generate import generate
+from seesaw_runner.scoring.scorer import Scores
 
 
 @dataclass

@@ -11,7 +11,7 @@ import re
 from hashlib import blake2b
 from typing import Any
 
-from seesaw_runner.row_shapes import to_turns
+from seesaw_runner.data.row_shapes import to_turns
 
 HASHES, BANDS, SHINGLE = 128, 16, 5
 # Chinese, Japanese and Korean have no spaces: each of their characters counts as a word.

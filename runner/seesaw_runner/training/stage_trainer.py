@@ -12,8 +12,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from seesaw_runner import saving
-from seesaw_runner.plan import BatchPlan, PlanSampler
+from seesaw_runner.checkpoints import saving
+from seesaw_runner.training.plan import BatchPlan, PlanSampler
 
 
 class StageTrainer:
@@ -118,7 +118,7 @@ class StageTrainer:
                     f"the folder to start over."
                 )
             return
-        from seesaw_runner.loading import load_model
+        from seesaw_runner.training.loading import load_model
 
         parameter = next(target.parameters())
         loaded = load_model(str(folder), parameter.dtype, torch.device("cpu"))

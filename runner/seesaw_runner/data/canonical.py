@@ -12,7 +12,7 @@ import re
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
-from seesaw_runner.row_shapes import Turn, split_turns
+from seesaw_runner.data.row_shapes import Turn, split_turns
 
 _NUMBER = re.compile(r"(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?")
 _SURROGATE = re.compile("[\ud800-\udfff]")

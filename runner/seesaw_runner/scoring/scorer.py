@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from seesaw_runner.causal_lm import CausalLM
+from seesaw_runner.scoring.causal_lm import CausalLM
 
 #: Bytes of reference distributions kept between probe points, for each reference. Small vocabularies fit and save half
 #: the cost of KL; with a vocabulary of 152k it is the room of 55 tokens, so there everything is recomputed.

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seesaw_runner.row_array import BLANK, elements, resplit
-from seesaw_runner.row_bytes import MAX_UNPACKED, ByteSource, Line
-from seesaw_runner.row_parse import Note, RowError, parse_json
-from seesaw_runner.row_shapes import row_format, to_messages, to_turns
+from seesaw_runner.data.row_array import BLANK, elements, resplit
+from seesaw_runner.data.row_bytes import MAX_UNPACKED, ByteSource, Line
+from seesaw_runner.data.row_parse import Note, RowError, parse_json
+from seesaw_runner.data.row_shapes import row_format, to_messages, to_turns
 
 __all__ = ["Note", "Row", "RowError", "RowReader", "read_rows", "row_format", "to_messages", "to_turns"]
 

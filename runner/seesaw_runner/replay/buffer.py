@@ -13,14 +13,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seesaw_runner.canonical import row_hashes
 from seesaw_runner.checks import CheckError, make_check
 from seesaw_runner.checks.base import reference_of
-from seesaw_runner.ledger import Drawn, Ledger, ledger_totals
-from seesaw_runner.near_duplicates import NearDuplicates, row_shingles
-from seesaw_runner.row_problems import row_problems
-from seesaw_runner.row_summary import row_score
-from seesaw_runner.rows import Row, read_rows
+from seesaw_runner.data.canonical import row_hashes
+from seesaw_runner.data.row_problems import row_problems
+from seesaw_runner.data.row_summary import row_score
+from seesaw_runner.data.rows import Row, read_rows
+from seesaw_runner.replay.ledger import Drawn, Ledger, ledger_totals
+from seesaw_runner.replay.near_duplicates import NearDuplicates, row_shingles
 
 __all__ = ["Buffer", "BufferRow", "Drawn", "Ledger", "ReplayError", "build_buffer", "ledger_totals"]
 

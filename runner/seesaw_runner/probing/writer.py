@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from seesaw_runner.evaluate import Answer
-from seesaw_runner.probe_set import ProbeSet
-from seesaw_runner.probe_summary import probe_summary
-from seesaw_runner.saving import step_name
-from seesaw_runner.scorer import Scores
-from seesaw_runner.selection import Selection
-from seesaw_runner.tokenbytes import TokenBytes
-from seesaw_runner.trace import TraceRow, write_trace
+from seesaw_runner.checkpoints.saving import step_name
+from seesaw_runner.probing.evaluate import Answer
+from seesaw_runner.probing.probe_set import ProbeSet
+from seesaw_runner.probing.selection import Selection
+from seesaw_runner.probing.summary import probe_summary
+from seesaw_runner.scoring.scorer import Scores
+from seesaw_runner.scoring.tokenbytes import TokenBytes
+from seesaw_runner.scoring.trace import TraceRow, write_trace
 
 #: Why a usable row has no scores at some points of a short stage.
 NOT_AT_THIS_POINT = (

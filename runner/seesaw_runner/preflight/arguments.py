@@ -6,8 +6,8 @@ import difflib
 import re
 from typing import Any
 
-from seesaw_runner.dataclass_fields import dataclass_fields
 from seesaw_runner.findings import Finding
+from seesaw_runner.preflight.dataclass_fields import dataclass_fields
 
 #: Recipe → where the class of its trainer's configuration is.
 CONFIGS = {

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from seesaw_runner.trace import TraceRow, perplexity
+from seesaw_runner.scoring.trace import TraceRow, perplexity
 
 
 def probe_summary(

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from seesaw_runner.canonical import Number
+from seesaw_runner.data.canonical import Number
 
 MAX_DEPTH = 256
 _MAX_INT_DIGITS = 4000  # Python refuses to convert longer ones; they are kept as text

@@ -19,8 +19,8 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from seesaw_runner.causal_lm import Head
-from seesaw_runner.scorer import Reference, Scores
+from seesaw_runner.scoring.causal_lm import Head
+from seesaw_runner.scoring.scorer import Reference, Scores
 
 #: Larger entries (big models) are not kept; at most this many entries are.
 MAX_BYTES = 64 * 1024**2

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from seesaw_runner.row_parse import Note
+from seesaw_runner.data.row_parse import Note
 
 CHUNK = 1 << 20
 MAX_UNPACKED = 64 << 30  # a gzip file of a few MB can unpack to more than the machine has

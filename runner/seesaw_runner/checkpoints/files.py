@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from seesaw_runner.checkpoints.safetensors_header import TRAINABLE, HeaderError, Tensor, lfs_size, read_header
+from seesaw_runner.checkpoints.tied_weights import check_tied
 from seesaw_runner.findings import Finding
-from seesaw_runner.safetensors_header import TRAINABLE, HeaderError, Tensor, lfs_size, read_header
-from seesaw_runner.tied_weights import check_tied
 
 _PICKLE = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _WAIT = "Wait until it is complete, or start from another checkpoint"

@@ -6,7 +6,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from seesaw_runner.row_shapes import WHITE_SPACE, message_parts, preference_parts, row_format, split_turns, to_turns
+from seesaw_runner.data.row_shapes import (
+    WHITE_SPACE,
+    message_parts,
+    preference_parts,
+    row_format,
+    split_turns,
+    to_turns,
+)
 
 #: What a trainer that wants strictly alternating turns drops a row for.
 ORDER_CODES = ("turn-order", "unknown-role", "empty-conversation")

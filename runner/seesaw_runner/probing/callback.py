@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from seesaw_runner.prober import Prober
+from seesaw_runner.probing.prober import Prober
 
 
 def probe_steps(every: int | list[int] | str, total: int) -> list[int]:

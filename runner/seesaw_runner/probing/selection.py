@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import torch
 
-from seesaw_runner.flags import MIN_ROWS
-from seesaw_runner.probe_set import ProbeSet
-from seesaw_runner.scorer import Reference, Scores
+from seesaw_runner.probing.flags import MIN_ROWS
+from seesaw_runner.probing.probe_set import ProbeSet
+from seesaw_runner.scoring.scorer import Reference, Scores
 
 #: Share of a stage that its probes should take at most, by the estimate in `probes_are_dear`.
 BUDGET = 0.15

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from seesaw_runner.row_shapes import row_format, to_messages
-from seesaw_runner.tokenbytes import TokenBytes
+from seesaw_runner.data.row_shapes import row_format, to_messages
+from seesaw_runner.scoring.tokenbytes import TokenBytes
 
 
 @dataclass

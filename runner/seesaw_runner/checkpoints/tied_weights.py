@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from seesaw_runner.safetensors_header import Tensor
+from seesaw_runner.checkpoints.safetensors_header import Tensor
 
 if TYPE_CHECKING:
-    from seesaw_runner.checkpoint_files import Checkpoint
+    from seesaw_runner.checkpoints.files import Checkpoint
 
 _HEAD, _EMBEDDING = "lm_head.weight", "embed_tokens.weight"
 _COMPARED = 1 << 20  # bytes: enough to see a difference, and quick for a large vocabulary

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from seesaw_runner.row_bytes import Line
-from seesaw_runner.row_parse import Note
+from seesaw_runner.data.row_bytes import Line
+from seesaw_runner.data.row_parse import Note
 
 BLANK = b" \t\r\n"
 # A string cannot span lines: one that is not closed ends with its line, and its element will not parse.

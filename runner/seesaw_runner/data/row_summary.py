@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from seesaw_runner.row_problems import ORDER_CODES, row_problems
-from seesaw_runner.row_shapes import row_format
-from seesaw_runner.rows import Row
+from seesaw_runner.data.row_problems import ORDER_CODES, row_problems
+from seesaw_runner.data.row_shapes import row_format
+from seesaw_runner.data.rows import Row
 
 
 @dataclass

@@ -1,0 +1,1 @@
+"""Checkpoint folders: judging them from their bytes, writing and resuming them without pickle."""

@@ -1,0 +1,1 @@
+"""Dataset rows: reading them from bytes, their formats and turns, their hashes."""

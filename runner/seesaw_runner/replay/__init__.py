@@ -1,0 +1,1 @@
+"""The replay buffer of a run and the ledger of its draws."""

@@ -1,0 +1,1 @@
+"""One model, some rows: tokens, teacher-forced scores, greedy generations, traces."""

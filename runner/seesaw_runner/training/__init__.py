@@ -1,0 +1,1 @@
+"""What every recipe shares: device, batch plan, trainer and its callbacks."""
