@@ -131,10 +131,13 @@ export interface EventBodies {
   };
   "eval.result": { step: number; skill: string; split: Split; n: number; correct: number; seconds: number };
   "probe.cost": {
-    /** Seconds of probing and evaluating, seconds of the whole stage after loading, and their ratio. */
+    /** Seconds of probing and evaluating so far. */
     probe_s: number;
+    /** Seconds since the training process started: what a person waits for. `share` = probe_s / stage_s. */
     stage_s: number;
     share: number;
+    /** Seconds since imports, model and data were loaded. */
+    after_loading_s?: number;
   };
   "ledger.drawn": { step: number; buffer: string; rows: number; distinct: number };
   "flag.raised": FlagBody;

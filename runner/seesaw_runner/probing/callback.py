@@ -78,14 +78,15 @@ class ProbeCallback(TrainerCallback):
         self.cost()
 
     def cost(self) -> None:
-        stage = time.perf_counter() - self.clock
-        share = self.prober.seconds / stage if stage > 0 else 0.0
+        """Journals what probing has cost so far: seconds, and their share of the stage's time as a person waits for it."""
+        after_loading = time.perf_counter() - self.clock
+        stage = max(process_seconds(), after_loading)
         self.journal.append(
             "probe.cost",
             probe_s=round(self.prober.seconds, 3),
             stage_s=round(stage, 3),
-            share=round(share, 4),
-            process_s=round(process_seconds(), 3),
+            after_loading_s=round(after_loading, 3),
+            share=round(self.prober.seconds / stage if stage > 0 else 0.0, 4),
         )
 
 

@@ -5,7 +5,7 @@ import shutil
 import sys
 import time
 
-run = sys.argv[sys.argv.index("--run") + 1]
+run = sys.argv[-1]
 with open(os.path.join(run, "run.json"), encoding="utf-8") as handle:
     spec = json.load(handle)
 attempt = os.environ["SEESAW_ATTEMPT"]
