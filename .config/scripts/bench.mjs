@@ -1,0 +1,61 @@
+// `npm run bench`: figures, never tests. Prints a table and writes `.cache/bench.json`. Ratios are measured in one run, since
+// machines are shared and noisy. `npm run bench -- --only index,scoring`; parts: index, scoring, activation, probes.
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { cpus, loadavg } from "node:os";
+import { join } from "node:path";
+import { SetupError, done, failWith, say } from "./progress.mjs";
+import { root, setup } from "./setup.mjs";
+
+const run = (argv, options = {}) => execFileSync(argv[0], argv.slice(1), { cwd: root, encoding: "utf8", maxBuffer: 1 << 26, stdio: ["ignore", "pipe", "inherit"], ...options });
+const lastJson = (text) => JSON.parse(text.trim().split("\n").at(-1));
+
+const parts = {
+  /** Indexing MB/s against a plain SHA-256 pass over the same file. */
+  index: ({ node }) => lastJson(run([node, "-e", 'import("./test/bench/rowIndex.bench.ts").then(async (m) => console.log(JSON.stringify(await m.bench())))'])),
+  /** Scoring tokens/s against a plain transformers loop and against lm-eval, on the same rows. */
+  scoring: ({ python }) => lastJson(run([python, "test/bench/scoring.py"])),
+  /** Our own part of the activation, in the real extension host, with the packaged VSIX. */
+  activation({ node }) {
+    const text = run([node, "test/vscode/run.mjs", "recorded"]);
+    const ms = /activationMs ([\d.]+)/.exec(text)?.[1];
+    if (ms === undefined) throw new SetupError("The VS Code scenario \"recorded\" reported no activation time; run `node test/vscode/run.mjs recorded` and read its output.");
+    return [{ name: "activation, our own time", value: Number(ms), unit: "ms", target: "≤ 60" }];
+  },
+  /** The probes' share of each stage's time, from the sample chain's own journals (`npm start` makes them). */
+  probes() {
+    const runs = join(root, "media", "sample", ".seesaw", "runs");
+    const rows = (existsSync(runs) ? readdirSync(runs) : []).flatMap((name) => {
+      const journal = join(runs, name, "journal.jsonl");
+      if (name.startsWith(".") || !existsSync(journal)) return [];
+      const events = readFileSync(journal, "utf8").split("\n").filter((line) => line.startsWith("{") && line.endsWith("}")).map((line) => JSON.parse(line));
+      const cost = events.findLast((event) => event.type === "probe.cost");
+      return cost ? [{ name: `probes' share of stage ${name.split("-")[0]}`, value: Number((cost.share * 100).toFixed(1)), unit: "%", target: "≤ 15" }] : [];
+    });
+    if (rows.length === 0) say("no sample chain yet: run `npm start` first for the probes' share");
+    return rows;
+  },
+};
+
+async function main() {
+  const args = process.argv.slice(2);
+  const names = args.includes("--only") ? args[args.indexOf("--only") + 1].split(",") : Object.keys(parts);
+  for (const name of names) if (!(name in parts)) throw new SetupError(`There is no part "${name}": use ${Object.keys(parts).join(", ")}.`);
+  const tools = await setup({ python: names.includes("scoring") ? "bench" : false, browser: names.includes("activation") });
+  const results = [];
+  for (const name of names) {
+    say(`measuring ${name}`);
+    results.push(...parts[name](tools));
+  }
+  const report = { t: new Date().toISOString(), cpu: cpus()[0]?.model, cores: cpus().length, load: loadavg()[0], results };
+  mkdirSync(join(root, ".cache"), { recursive: true });
+  writeFileSync(join(root, ".cache", "bench.json"), `${JSON.stringify(report, null, 2)}\n`);
+  const width = Math.max(...results.map(({ name }) => name.length));
+  for (const { name, value, unit, ratio, target } of results) {
+    console.log(`${name.padEnd(width)}  ${String(value).padStart(9)} ${unit.padEnd(9)}${ratio === undefined ? "" : ` ${ratio} × the plain pass`}${target ? `   target ${target}` : ""}`);
+  }
+  console.log(JSON.stringify(report));
+  done("written to .cache/bench.json");
+}
+
+main().catch(failWith);
