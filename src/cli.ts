@@ -3,9 +3,11 @@ import { addCheckpoints } from "./cli/checkpoints.ts";
 import { CommandContext } from "./cli/context.ts";
 import { addDrift } from "./cli/drift.ts";
 import { exitCodeHelp, exitCodeOf, exitCodes } from "./cli/exitCodes.ts";
+import { failureOf } from "./cli/failure.ts";
 import { addGlobalOptions, globalOptions } from "./cli/globalOptions.ts";
 import { addInit } from "./cli/init.ts";
 import { addLogs } from "./cli/logs.ts";
+import { terminalOutput, wantsColour } from "./cli/output.ts";
 import { addReplay } from "./cli/replay.ts";
 import { addReport } from "./cli/report.ts";
 import { addRun } from "./cli/run.ts";
@@ -14,7 +16,7 @@ import { addStop } from "./cli/stop.ts";
 import { addTokens } from "./cli/tokens.ts";
 import { addValidate } from "./cli/validate.ts";
 import { version } from "./cli/version.ts";
-import { AppError, messageOf } from "./util/errors.ts";
+import { AppError } from "./util/errors.ts";
 
 let context = null as CommandContext | null;
 const contextOf = (command: Command): CommandContext => (context ??= new CommandContext(globalOptions(program, command)));
@@ -31,21 +33,23 @@ for (const add of [addInit, addValidate, addRun, addStatus, addLogs, addStop, ad
 for (const command of [program, ...program.commands]) addGlobalOptions(command.exitOverride());
 // A reader that closes the pipe early (`| head`) has seen what it wanted.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? exitCodes.ok : exitCodes.failed));
+// Remarks that nobody reads any more stop nothing.
+process.stderr.on("error", () => {});
 
 try {
   const major = Number(process.versions.node.split(".")[0]);
   if (major < 22) throw new AppError("spawn-failed", `Seesaw needs Node 22 or newer, this is ${process.versions.node}: in a checkout use \`npm run seesaw --\`, which brings its own.`);
   await program.parseAsync();
 } catch (error) {
-  if (error instanceof CommanderError) {
-    process.exitCode = error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-  } else {
-    process.exitCode = exitCodeOf(error);
-    if (context?.json) context.out.json({ v: 1, error: AppError.is(error) ? error.reason : "internal", message: messageOf(error) });
-    const out = context?.out;
-    const detail = AppError.is(error) || !(error instanceof Error) ? messageOf(error) : (error.stack ?? error.message);
-    (out ?? { note: console.error }).note(out ? `${out.paint("red", "error:")} ${detail}` : detail);
-  }
+  const { reason, message, stack } = failureOf(error);
+  const asked = error instanceof CommanderError && error.exitCode === 0;
+  process.exitCode = asked ? exitCodes.ok : exitCodeOf(reason);
+  const out = context?.out ?? terminalOutput(wantsColour(true, process.env, process.stderr.isTTY === true));
+  // Arguments that cannot be understood are refused before there is a context.
+  if (!asked && (context?.json ?? process.argv.includes("--json"))) out.json({ v: 1, error: reason, message });
+  // Commander has said itself what is wrong with the arguments.
+  if (!(error instanceof CommanderError)) out.note(`${out.paint("red", "error:")} ${message}`);
+  if (stack !== null && process.argv.includes("--verbose")) out.note(stack);
 } finally {
   context?.dispose();
 }

@@ -16,10 +16,10 @@ export class Actions {
     this.endpoint.post({ type: "ready", selection: this.endpoint.remembered() });
   }
 
-  /** Changes part of the selection. It is shown at once; the data follow from the host. */
+  /** Changes part of the selection; a film is cut anew unless it says where. It is shown at once; the data follow from the host. */
   select(change: Partial<DriftSelection>): void {
     const { state } = this.store;
-    const selection = { ...(state.data?.selection ?? emptySelection), ...change };
+    const selection = { ...(state.data?.selection ?? emptySelection), token: null, ...change };
     if (state.data !== null) this.store.set({ ...state, data: { ...state.data, selection } });
     this.endpoint.remember(selection);
     this.endpoint.post({ type: "select", selection });

@@ -23,11 +23,11 @@ export function applyMessage(state: PageState, message: ToWebview): PageState | 
   return withData(state, message.seq, { ...state.data, ...message.patch });
 }
 
-/** Another prompt, or fewer tokens: the focus goes to the token that changed most. */
+/** Another prompt, or another part of it: the focus goes to the token that changed most. */
 function withData(state: PageState, seq: number, data: DriftSnapshot): PageState {
   const before = state.data?.film;
   const film = data.film;
-  const same = film !== null && before?.row === film.row && before.tokens.length === film.tokens.length && before.rows.length === film.rows.length;
+  const same = film !== null && before?.row === film.row && before.from === film.from && before.tokens.length === film.tokens.length && before.rows.length === film.rows.length;
   return { seq, data, focus: same || film === null ? state.focus : worstToken(data) };
 }
 

@@ -30,12 +30,45 @@ const quietSettings = {
   "window.confirmBeforeClose": "never",
 };
 
+/** The person asked to stop before the server was there. */
+export class Interrupted extends Error {}
+
+/**
+ * Makes `dir` this process's own until `release` is called: of two that start at once, one gets it. The other is told, in a
+ * sentence, where the first one is. A claim whose process is gone is taken over.
+ */
+export function claimFolder(dir) {
+  const file = path.join(dir, "owner.json");
+  fs.mkdirSync(dir, { recursive: true });
+  for (let tries = 0; tries < 3; tries++) {
+    const aside = `${file}.${process.pid}`;
+    fs.writeFileSync(aside, JSON.stringify({ pid: process.pid, start: startTime(process.pid) }));
+    try {
+      fs.linkSync(aside, file);
+      return () => fs.rmSync(file, { force: true });
+    } catch (error) {
+      if (error.code !== "EEXIST") throw error;
+    } finally {
+      fs.rmSync(aside, { force: true });
+    }
+    const owner = readJson(file);
+    if (owner !== null && isAlive(owner)) {
+      const origin = readJson(path.join(dir, "pid.json"))?.origin;
+      const where = origin === undefined ? "is just being started" : `already runs at ${origin}`;
+      throw new SetupError(`VS Code ${where} (process ${owner.pid}): use that one, stop it with Ctrl-C, or start another with \`npm run vscode -- --dir OTHER\`.`);
+    }
+    fs.rmSync(file, { force: true });
+  }
+  throw new SetupError(`${file} could not be claimed: remove it and run this again.`);
+}
+
 /**
  * Starts a server whose data lives in `dir`. `trust`: "all" (no question, everything trusted) or "none" (every
  * folder is in Restricted Mode). `smokeTest` lets the page's payload name an extension under test.
  */
-export async function startServer({ dir, settings = {}, env = {}, trust = "all", smokeTest = false, port }) {
+export async function startServer({ dir, settings = {}, env = {}, trust = "all", smokeTest = false, port, signal }) {
   await stopLeftover(dir);
+  if (port !== undefined) await mustBeFree(port);
   const { data, exts, config } = prepareFolders(dir);
   const trustSettings =
     trust === "all"
@@ -56,19 +89,23 @@ export async function startServer({ dir, settings = {}, env = {}, trust = "all",
     { stdio: ["ignore", log, log], detached: true, env: { ...serverEnvironment(dir), TMPDIR: sockets, ...env } },
   );
   fs.closeSync(log);
-  fs.writeFileSync(path.join(dir, "pid.json"), JSON.stringify({ pid: child.pid, start: startTime(child.pid) }));
+  fs.writeFileSync(path.join(dir, "pid.json"), JSON.stringify({ pid: child.pid, start: startTime(child.pid), origin: `http://127.0.0.1:${chosen}` }));
   const server = {
     host: `127.0.0.1:${chosen}`,
     origin: `http://127.0.0.1:${chosen}`,
     pid: child.pid,
     log: () => fs.readFileSync(logFile, "utf8"),
+    /** Resolves when the server is gone, whoever ended it. */
+    ended: new Promise((resolve) => child.once("exit", resolve)),
+    /** Without waiting: for those who ask twice. */
+    kill: () => signalGroup(child.pid, "SIGKILL"),
     stop: async () => {
       await stopChild(child);
       fs.rmSync(path.join(dir, "pid.json"), { force: true });
       if (!sockets.startsWith(dir)) fs.rmSync(sockets, { recursive: true, force: true });
     },
   };
-  await waitUntilHealthy(server, child, logFile);
+  await waitUntilHealthy(server, child, logFile, signal);
   return server;
 }
 
@@ -122,10 +159,14 @@ function socketFolder(dir) {
   return inside;
 }
 
-async function waitUntilHealthy(server, child, logFile) {
+async function waitUntilHealthy(server, child, logFile, signal) {
   const deadline = Date.now() + 60_000;
   for (;;) {
-    if (child.exitCode !== null) throw new Error(`code-server ended with code ${child.exitCode}; see ${logFile}`);
+    if (signal?.aborted) {
+      await server.stop();
+      throw new Interrupted();
+    }
+    if (child.exitCode !== null) throw new SetupError(`code-server ended with code ${child.exitCode}; see ${logFile}`);
     try {
       if ((await fetch(`${server.origin}/healthz`)).ok) return;
     } catch {
@@ -133,7 +174,7 @@ async function waitUntilHealthy(server, child, logFile) {
     }
     if (Date.now() > deadline) {
       await server.stop();
-      throw new Error(`code-server did not answer within 60 s; see ${logFile}`);
+      throw new SetupError(`code-server did not answer within 60 s; see ${logFile}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
@@ -155,7 +196,7 @@ function stopChild(child) {
 async function stopLeftover(dir) {
   const file = path.join(dir, "pid.json");
   if (!fs.existsSync(file)) return;
-  const { pid, start } = JSON.parse(fs.readFileSync(file, "utf8"));
+  const { pid, start } = readJson(file) ?? {};
   fs.rmSync(file, { force: true });
   if (typeof start !== "string" || startTime(pid) !== start) return;
   signalGroup(pid, "SIGTERM");
@@ -177,6 +218,33 @@ function signalGroup(pid, signal) {
   } catch {
     // already gone
   }
+}
+
+/** False only for a process that is surely gone or another one by now. */
+function isAlive({ pid, start }) {
+  if (typeof start === "string") return startTime(pid) === start;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === "EPERM";
+  }
+}
+
+function readJson(file) {
+  try {
+    return JSON.parse(fs.readFileSync(file, "utf8"));
+  } catch {
+    return null;
+  }
+}
+
+function mustBeFree(port) {
+  return new Promise((resolve, reject) => {
+    const probe = net.createServer();
+    probe.once("error", ({ code }) => reject(new SetupError(`Port ${port} ${code === "EACCES" ? "may not be used by you" : "is taken"}: give another one with --port, or none.`)));
+    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve()));
+  });
 }
 
 function freePort() {

@@ -8,6 +8,7 @@ The files it reads and writes are those of .github/contracts.md §4. The rules b
 * The training waits at a gate until started.json is on disk: there is no unrecorded training.
 Accepted: on macOS, helpers that left the training's process group are not found (on Linux: by the nonce they inherit).
 """
+
 import argparse
 import contextlib
 import ctypes
@@ -37,6 +38,7 @@ class AgentError(Exception):
 
 
 # ---- files
+
 
 def write_json(folder, name, value, exclusive=False):
     """Writes `folder/name` atomically: temporary name, fsync, rename. `exclusive`: FileExistsError if it is there."""
@@ -111,7 +113,7 @@ def read_number(folder, name):
 
 
 def write_beat(attempt, beats):
-    """"counter wall-clock monotonic", of fixed width and in place, so that it works on a full disk."""
+    """ "counter wall-clock monotonic", of fixed width and in place, so that it works on a full disk."""
     with contextlib.suppress(OSError):
         fd = os.open(os.path.join(attempt, "heartbeat"), os.O_CREAT | os.O_WRONLY, 0o644)
         try:
@@ -133,12 +135,14 @@ def insist(action, attempt, patience_s):
                 os.unlink(os.path.join(attempt, ".reserve"))
             except OSError:
                 if time.monotonic() >= deadline:
-                    raise AgentError(f"Cannot write in {attempt}: {error.strerror}. Make room there; `reap` then "
-                                     "closes the attempt.") from error
+                    raise AgentError(
+                        f"Cannot write in {attempt}: {error.strerror}. Make room there; `reap` then closes the attempt."
+                    ) from error
                 time.sleep(0.5)
 
 
 # ---- processes
+
 
 def command_output(*argv):
     """What a system tool prints, in the C locale and UTC: a start time must not depend on who asks."""
@@ -185,7 +189,7 @@ def identity():
 
 
 def signal_name(number):
-    """"SIGKILL" for 9, "SIG35" for a number without a name."""
+    """ "SIGKILL" for 9, "SIG35" for a number without a name."""
     return signal.Signals(number).name if number in list(signal.Signals) else f"SIG{number}"
 
 
@@ -220,6 +224,7 @@ def oom_kills():
 
 # ---- how an attempt ended
 
+
 def memory_evidence(ended, said):
     """The evidence that memory ran out, or None. The whole machine's count is evidence only for a SIGKILL."""
     grown, code = ended.get("oom") or {}, ended.get("code")
@@ -241,16 +246,24 @@ def classify(ended):
     if asked in ("cancel", "fenced") or said == "cancelled":
         return {"kind": "cancelled"}
     if asked.startswith("signal:"):
-        return {"kind": "killed", "signal": asked[len("signal:"):]}
+        return {"kind": "killed", "signal": asked[len("signal:") :]}
     if said == "out-of-memory":
         return {"kind": "out-of-memory", "message": message}
     if evidence:
-        return {"kind": "out-of-memory", "evidence": evidence, "message": f"Memory ran out and the kernel killed the "
-                f"training ({evidence}): use a smaller batch, fewer loader workers or a larger machine."}
+        return {
+            "kind": "out-of-memory",
+            "evidence": evidence,
+            "message": f"Memory ran out and the kernel killed the "
+            f"training ({evidence}): use a smaller batch, fewer loader workers or a larger machine.",
+        }
     if said not in (None, "done"):
         known = {"where": outcome.get("where"), "exit_code": code}
-        return {"kind": "failed", "code": str(said), "message": message,
-                **{name: value for name, value in known.items() if value is not None}}
+        return {
+            "kind": "failed",
+            "code": str(said),
+            "message": message,
+            **{name: value for name, value in known.items() if value is not None},
+        }
     if signalled or code in (129, 130, 131, 134, 136, 137, 139, 143):  # 128 + n: how a shell passes a signal on
         return {"kind": "killed", "signal": signalled or signal_name(code - 128)}
     if asked == "lost":
@@ -259,8 +272,12 @@ def classify(ended):
         return {"kind": "unknown", "message": "The training has ended; the system kept no exit code of it."}
     if code == 0:
         return {"kind": "done"}
-    return {"kind": "failed", "code": "spawn" if code in (126, 127) else "exception", "exit_code": code,
-            "message": f"The training ended with exit code {code} and did not say why: see the end of out.log."}
+    return {
+        "kind": "failed",
+        "code": "spawn" if code in (126, 127) else "exception",
+        "exit_code": code,
+        "message": f"The training ended with exit code {code} and did not say why: see the end of out.log.",
+    }
 
 
 def read_event(line):
@@ -289,7 +306,7 @@ def finish_journal(path, attempt, reason):
         line = (b"\n" if lines[-1] else b"") + json.dumps({**event, "reason": reason}).encode("ascii") + b"\n"
         try:
             while line:
-                line = line[handle.write(line):]
+                line = line[handle.write(line) :]
             os.fsync(handle.fileno())
         except OSError:
             handle.truncate(len(data))
@@ -300,8 +317,16 @@ def finish_journal(path, attempt, reason):
 def close_attempt(attempt, spec, ended, journal=False):
     """Writes exit.json, then run.finished. Returns the tagged reason, or None when somebody closed it before. Raises
     AgentError. `journal`: the caller owns the run folder; otherwise the epoch decides."""
-    ended = {"v": FORMAT, "nonce": spec["nonce"], "code": None, "signal": None, "beats": 0, "t": time.time(),
-             "outcome": read_json(attempt, "outcome.json"), **ended}
+    ended = {
+        "v": FORMAT,
+        "nonce": spec["nonce"],
+        "code": None,
+        "signal": None,
+        "beats": 0,
+        "t": time.time(),
+        "outcome": read_json(attempt, "outcome.json"),
+        **ended,
+    }
     ended["finished"] = classify(ended)
     try:
         insist(lambda: write_json(attempt, "exit.json", ended, exclusive=True), attempt, spec["patience_s"])
@@ -323,11 +348,15 @@ def close_journal(attempt, spec, ended, journal):
 
 # ---- run
 
+
 def earlier_attempts(attempt):
     """The folders of this run's attempts with a lower number, oldest first."""
     run, name = os.path.split(attempt)
-    return [os.path.join(run, other) for other in sorted(os.listdir(run))
-            if other.startswith("attempt-") and attempt_number(other) < attempt_number(name)]
+    return [
+        os.path.join(run, other)
+        for other in sorted(os.listdir(run))
+        if other.startswith("attempt-") and attempt_number(other) < attempt_number(name)
+    ]
 
 
 def prepare(attempt, spec):
@@ -365,17 +394,36 @@ def start_training(attempt, spec):
     env = {**os.environ, **spec["env"], "SEESAW_NONCE": spec["nonce"], "SEESAW_ATTEMPT": attempt}
     program = os.path.join(cwd, spec["argv"][0]) if os.sep in spec["argv"][0] else spec["argv"][0]
     if not os.path.isdir(cwd) or not shutil.which(program, path=env.get("PATH")):
-        raise AgentError(f"The training cannot be started: {program if os.path.isdir(cwd) else cwd} does not exist or "
-                         "is no program; correct the target's settings.")
+        raise AgentError(
+            f"The training cannot be started: {program if os.path.isdir(cwd) else cwd} does not exist or "
+            "is no program; correct the target's settings."
+        )
     libc = ctypes.CDLL(None) if spec["fate"] and sys.platform == "linux" else None
     with open(os.path.join(spec["run"], "out.log"), "ab", buffering=0) as log:
-        child = subprocess.Popen(["/bin/sh", "-c", GATE, "sh", *spec["argv"]], cwd=cwd, env=env, stdin=subprocess.PIPE,
-                                 stdout=log, stderr=log, start_new_session=True,
-                                 preexec_fn=libc and (lambda: libc.prctl(1, signal.SIGTERM)))  # PR_SET_PDEATHSIG
+        child = subprocess.Popen(
+            ["/bin/sh", "-c", GATE, "sh", *spec["argv"]],
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=libc and (lambda: libc.prctl(1, signal.SIGTERM)),
+        )  # PR_SET_PDEATHSIG
     me = identity()
-    started = {"v": FORMAT, "nonce": spec["nonce"], "host": me["host"], "boot": me["boot"], "t": time.time(),
-               "agent_pid": me["pid"], "agent_start": me["start"], "pid": child.pid, "start": process_start(child.pid),
-               "pgid": child.pid, "job": {name: os.environ[name] for name in JOB_VARIABLES if name in os.environ}}
+    started = {
+        "v": FORMAT,
+        "nonce": spec["nonce"],
+        "host": me["host"],
+        "boot": me["boot"],
+        "t": time.time(),
+        "agent_pid": me["pid"],
+        "agent_start": me["start"],
+        "pid": child.pid,
+        "start": process_start(child.pid),
+        "pgid": child.pid,
+        "job": {name: os.environ[name] for name in JOB_VARIABLES if name in os.environ},
+    }
     try:
         write_json(attempt, "started.json", started)
         child.stdin.write(b"\n")
@@ -428,8 +476,12 @@ def supervise(child, attempt, spec, caught):
             signal_group(child.pid, signal.SIGKILL)
         time.sleep(min(0.05, spec["beat_s"]))
     kill_marked(spec["nonce"])
-    return {"code": status if status >= 0 else None, "signal": signal_name(-status) if status < 0 else None,
-            "reason": (why or "exit") + ("+kill" if killed else ""), "beats": beats}
+    return {
+        "code": status if status >= 0 else None,
+        "signal": signal_name(-status) if status < 0 else None,
+        "reason": (why or "exit") + ("+kill" if killed else ""),
+        "beats": beats,
+    }
 
 
 def run_attempt(attempt, spec):
@@ -504,8 +556,9 @@ def command_run(options):
         write_json(attempt, "claim", identity())
     except OSError as error:
         os.unlink(path)  # as if we had never been here
-        raise AgentError(f"Nothing was started: {attempt} cannot be written ({error.strerror}); make room and start "
-                         "again.") from error
+        raise AgentError(
+            f"Nothing was started: {attempt} cannot be written ({error.strerror}); make room and start again."
+        ) from error
     if not options.detach:
         return run_attempt(attempt, spec)
     code = detach(attempt, spec)
@@ -514,6 +567,7 @@ def command_run(options):
 
 
 # ---- probe, cancel, reap, read
+
 
 def heartbeat_moves(attempt):
     """Whether the heartbeat's counter changes within three beats: a judgement without clocks or processes."""
@@ -559,10 +613,19 @@ def probe(attempt):
             sizes[name] = os.stat(os.path.join(run, name)).st_size
     with contextlib.suppress(OSError):
         age = round(now - os.stat(os.path.join(attempt, "heartbeat")).st_mtime, 2)
-    return {"v": FORMAT, "state": state, "now": now, "host": socket.gethostname(), "boot": boot_id(),
-            "beat": read_number(attempt, "heartbeat"), "beat_age": age,
-            "cancel": os.path.exists(os.path.join(attempt, "cancel")),
-            "started": read_json(attempt, "started.json"), "exit": read_json(attempt, "exit.json"), "size": sizes}
+    return {
+        "v": FORMAT,
+        "state": state,
+        "now": now,
+        "host": socket.gethostname(),
+        "boot": boot_id(),
+        "beat": read_number(attempt, "heartbeat"),
+        "beat_age": age,
+        "cancel": os.path.exists(os.path.join(attempt, "cancel")),
+        "started": read_json(attempt, "started.json"),
+        "exit": read_json(attempt, "exit.json"),
+        "size": sizes,
+    }
 
 
 def end_orphan(attempt, spec, reason, journal=False):
@@ -578,8 +641,10 @@ def end_orphan(attempt, spec, reason, journal=False):
         while alive(pid, start) and time.monotonic() < deadline:
             time.sleep(0.05)
     if alive(pid, start):
-        raise AgentError(f"Process {pid} does not end even when killed, most likely it waits for a disk or a device: "
-                         f"see to it on {socket.gethostname()}, then cancel again.")
+        raise AgentError(
+            f"Process {pid} does not end even when killed, most likely it waits for a disk or a device: "
+            f"see to it on {socket.gethostname()}, then cancel again."
+        )
     kill_marked(spec["nonce"])
     close_attempt(attempt, spec, {"reason": reason + ("+kill" if killed else "")}, journal)
 
@@ -609,8 +674,10 @@ def reap(attempt, gone=False, journal=False):
         return False
     rebooted = started.get("host") == socket.gethostname() and not same_kernel(started.get("boot"))
     if state != "lost:no-exit-file" and started and not rebooted and not gone:
-        raise AgentError(f"This attempt ran on {started['host']}, or in another container, whose processes cannot be "
-                         "seen from here: run `reap` there, or add --gone once it is sure that they have ended.")
+        raise AgentError(
+            f"This attempt ran on {started['host']}, or in another container, whose processes cannot be "
+            "seen from here: run `reap` there, or add --gone once it is sure that they have ended."
+        )
     if state == "lost:no-exit-file":
         kill_marked(spec["nonce"])
     return close_attempt(attempt, spec, {"reason": "lost"}, journal) is not None
@@ -657,15 +724,18 @@ def attempt_folder(text):
 def main(argv=None):
     """The command line. Returns the exit code: 0; 1 with a sentence on stderr; 2 bad usage; 17 already taken; `run`
     without --detach: that of the training, and never 0 unless it is done."""
-    parser = OneSentence(prog="agent.py", description="Supervises one attempt of a Seesaw run. Every verb but `read` "
-                         "prints one JSON line.")
+    parser = OneSentence(
+        prog="agent.py",
+        description="Supervises one attempt of a Seesaw run. Every verb but `read` prints one JSON line.",
+    )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=OneSentence)
     for verb, text in (
-            ("run", "claim the attempt, run spec.json's argv and record how it ends; exit code 17: it is taken"),
-            ("probe", "say what state the attempt is in"),
-            ("cancel", "ask for a stop (SIGTERM, then SIGKILL after grace_s); waits only for an orphan"),
-            ("reap", "close an attempt whose agent and training are both gone"),
-            ("read", "bytes of a file from an offset to stdout, {size, next} to stderr")):
+        ("run", "claim the attempt, run spec.json's argv and record how it ends; exit code 17: it is taken"),
+        ("probe", "say what state the attempt is in"),
+        ("cancel", "ask for a stop (SIGTERM, then SIGKILL after grace_s); waits only for an orphan"),
+        ("reap", "close an attempt whose agent and training are both gone"),
+        ("read", "bytes of a file from an offset to stdout, {size, next} to stderr"),
+    ):
         command = verbs.add_parser(verb, help=text, description=text[0].upper() + text[1:] + ".")
         if verb != "read":
             command.add_argument("attempt", metavar="ATTEMPT", type=attempt_folder, help="a run's attempt-0001")

@@ -3,6 +3,7 @@
 The training process (rank 0) writes here while it lives; after its end the agent adds `run.finished` with its own few
 lines (`agent.finish_journal`), because it has to work as a lone file. The readable-line rule is shared: `read_event`.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -11,7 +12,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ class Journal:
         try:
             size = os.fstat(self._fd).st_size
             while data:
-                data = data[os.write(self._fd, data):]
+                data = data[os.write(self._fd, data) :]
             if durable:
                 os.fsync(self._fd)
         except OSError as error:
@@ -135,9 +136,25 @@ def read_events(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
             if not event:
                 continue
             if _major(event.get("v")) > FORMAT:
-                raise JournalVersionError(f"{path} was written by a newer Seesaw (format {event['v']}, this one reads "
-                                          f"{FORMAT}): update Seesaw to look at this run.")
+                raise JournalVersionError(
+                    f"{path} was written by a newer Seesaw (format {event['v']}, this one reads "
+                    f"{FORMAT}): update Seesaw to look at this run."
+                )
             yield event
+
+
+def standing_events(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The events that later attempts have not made void: a resume takes back all with a `step` after its own, and an
+    attempt from scratch every one (the same rule as `src/domain/runLists.ts`)."""
+    kept: list[dict[str, Any]] = []
+    for event in events:
+        if event.get("type") == "run.started" and event.get("attempt", 1) > 1:
+            last = event.get("resumed_from")
+            kept = [
+                e for e in kept if not isinstance(e.get("step"), int) or e["step"] <= (-1 if last is None else last)
+            ]
+        kept.append(event)
+    return kept
 
 
 def _major(version: Any) -> int:

@@ -95,14 +95,34 @@ def describe(error: BaseException) -> tuple[str, str, str | None]:
     ours = [f for f in frames if "site-packages" not in f.filename] or frames
     where = f"{Path(ours[-1].filename).name}:{ours[-1].lineno} in {ours[-1].name}" if ours else None
     text = str(error).strip().splitlines()
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        place = error.filename or "the run folder"
+    if is_disk_full(error):
+        place = getattr(error, "filename", None) or "the run folder"
         return (
             "disk-full",
             f"The disk is full ({place}). Make room and run the stage again; it resumes from its last checkpoint.",
             where,
         )
     return "exception", f"{type(error).__name__}: {text[-1] if text else 'no message'}", where
+
+
+def is_disk_full(error: BaseException | None) -> bool:
+    """Also where a library wraps the system's error in one of its own (safetensors, SQLite, tokenizers)."""
+    while error is not None:
+        numbers = (errno.ENOSPC, errno.EDQUOT)
+        if isinstance(error, OSError) and error.errno in numbers:
+            return True
+        if any(f"(os error {n})" in str(error) for n in numbers) or "No space left on device" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def say(text: str) -> None:
+    """A line for a person who opens out.log. Nothing reads it back; a closed or full log is no error of the stage."""
+    try:
+        print(text, flush=True)
+    except OSError:
+        pass
 
 
 def report(error: BaseException) -> None:

@@ -1,4 +1,5 @@
 """Numbers that JSON does not know travel as the strings "NaN", "Infinity" and "-Infinity" (contracts §6)."""
+
 from __future__ import annotations
 
 import math

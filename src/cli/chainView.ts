@@ -2,6 +2,7 @@ import { flagsOfRun } from "../domain/flagText.ts";
 import { formatDuration, formatNumber } from "../domain/format.ts";
 import type { Pipeline } from "../domain/pipelineModel.ts";
 import { reasonText } from "../domain/reasonText.ts";
+import { runSeconds } from "../domain/reduceRun.ts";
 import { flagMark } from "../domain/skillsTable.ts";
 import type { RunRecord } from "../storage/runStore.ts";
 import type { ChainEvent, ChainResult } from "../targets/chainRunner.ts";
@@ -92,7 +93,8 @@ export class ChainView {
   private finishedLine({ stage, state, spec }: RunRecord): string {
     const { paint } = this.context.out;
     const name = stage.padEnd(this.nameWidth);
-    const took = state.startedAt === null || state.endedAt === null ? "" : formatDuration(state.endedAt - state.startedAt);
+    const seconds = runSeconds(state, Date.now() / 1000);
+    const took = seconds === null ? "" : formatDuration(seconds);
     if (state.status !== "done") return `${paint("red", "✗")} ${name}  ${state.status}${took ? ` after ${took}` : ""}. ${reasonText(state.reason)}`;
     const parts = [`M${spec.index}`, `${state.step} steps`, took, state.loss === null ? "" : `loss ${formatNumber(state.loss, 3)}`];
     const probing = state.probeShare === null ? "" : paint("dim", `probing ${formatNumber(state.probeShare * 100, 0)} % of the time`);

@@ -5,7 +5,7 @@ import { flagMark, skillsTable, type SkillsTable } from "../domain/skillsTable.t
 import type { Pipeline } from "../domain/pipelineModel.ts";
 import type { FlagState } from "../protocol/journal.ts";
 import { splitFlags } from "../domain/report/unwatched.ts";
-import { readChain, type ChainData } from "./chainData.ts";
+import { noteUnreadable, readChain, type ChainData } from "./chainData.ts";
 import type { ContextOf } from "./context.ts";
 import { table, type Output } from "./output.ts";
 
@@ -20,6 +20,7 @@ export function addCheckpoints(program: Command, contextOf: ContextOf): void {
       const skills = skillsTable(data.pipeline.skills, data.chain);
       if (context.json) context.out.json(checkpointsJson(data, skills));
       else context.out.print(checkpointsText(skills, context.out));
+      noteUnreadable(data, context.out);
     });
 
   program
@@ -28,10 +29,12 @@ export function addCheckpoints(program: Command, contextOf: ContextOf): void {
     .addHelpText("after", "\nExamples:\n  seesaw flags\n  seesaw flags --json")
     .action(async (_options: object, command: Command) => {
       const context = contextOf(command);
-      const { chain, pipeline } = await readChain(context.services, await context.pipeline());
+      const data = await readChain(context.services, await context.pipeline());
+      const { chain, pipeline } = data;
       const flags = flagsInTimeOrder(chain);
       if (context.json) context.out.json({ v: 1, alpha: pipeline.flags.alpha, flags: flags.map(({ run, stage, skill, split, step, state, title, text, t, flag }) => ({ run, stage, skill, split, step, state, title, text, t, value: flag.value, lower: flag.lower, threshold: flag.threshold, test: flag.test ?? null })) });
       else context.out.print(flagsText(flags, pipeline, context.out));
+      noteUnreadable(data, context.out);
     });
 }
 
@@ -77,7 +80,7 @@ export function flagsText(all: readonly FlagEntry[], pipeline: Pipeline, out: Ou
   return [
     lines.length === 0 ? "No flags were raised." : lines.join("\n"),
     "",
-    ...unwatched.map(({ stage, names, reason }) => out.paint("dim", `Not watched in ${stage}: ${names.join(", ")}. ${reason}`)),
+    ...unwatched.map((sentence) => out.paint("dim", sentence)),
     out.paint("dim", falseAlarmText(pipeline.flags.alpha)),
   ].join("\n");
 }

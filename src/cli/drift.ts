@@ -1,16 +1,14 @@
 import { Option, type Command } from "commander";
 import { formatDrift } from "../domain/format.ts";
-import { driftTable, type DriftCell, type DriftRow, type DriftTable } from "../domain/drift.ts";
-import type { Split } from "../protocol/runSpec.ts";
+import type { DriftCell, DriftRow, DriftTable } from "../domain/drift.ts";
+import { compareWith, orderedDrift, startReference, type ProbeSet } from "../domain/driftSelection.ts";
 import { AppError } from "../util/errors.ts";
 import { promptText } from "../domain/promptText.ts";
-import { againstHelp, checkReference, probeSets, ProbeSetTraces, readChain, resolveReference, type ChainData } from "./chainData.ts";
+import { againstHelp, checkReference, noteUnreadable, probeSets, readChain, resolveReference, traceNotes, withTraces, type ChainData } from "./chainData.ts";
 import type { ContextOf } from "./context.ts";
 import { oneLine, padTo, table, type Output } from "./output.ts";
 
-export interface DriftOfSet {
-  skill: string;
-  split: Split;
+export interface DriftOfSet extends ProbeSet {
   /** `start`, or the label of the reference checkpoint. */
   against: string;
   table: DriftTable;
@@ -40,36 +38,21 @@ export function addDrift(program: Command, contextOf: ContextOf): void {
       if (!Number.isInteger(count) || count < 0) throw new AppError("usage", `--count takes a whole number, not \`${options.count}\`.`);
       const data = await readChain(context.services, await context.pipeline());
       const against = checkReference(data.chain, options.against);
-      const sets = probeSets(data.pipeline, skill, options.split).map((set) => driftOfSet(data, set.skill, set.split, against, options.sort));
+      const sets = probeSets(data.pipeline, skill, options.split).map((set) => driftOfSet(data, set, against, options.sort));
       if (context.json) context.out.json(driftJson(sets, against, count));
       else context.out.print(driftText(sets, data.chain.checkpoints.map(({ label }) => label), against, count, context.out));
+      noteUnreadable(data, context.out);
     });
 }
 
-/**
- * The drift table of one probe set. Only checkpoints after the reference count for the order: that a skill was unknown
- * before it was trained is no drift.
- */
-export function driftOfSet(data: ChainData, skill: string, split: Split, asked: string, sort: "worst" | "last" = "worst"): DriftOfSet {
-  const against = resolveReference(data, skill, asked);
-  const traces = new ProbeSetTraces(data, skill, split);
-  try {
-    const reference = against === "start" ? null : traces.reader(against);
-    const found = driftTable(reference, traces.compared(data.pipeline, against), sort);
-    const after = data.chain.checkpoints.findIndex(({ label }) => label === against);
-    const rows = found.rows.map((row) => {
-      const deltas = row.cells.slice(after + 1).flatMap(({ delta }) => delta ?? []);
-      return { ...row, worst: deltas.length === 0 ? null : Math.max(...deltas) };
-    });
-    if (sort === "worst") rows.sort((a, b) => (b.worst ?? -Infinity) - (a.worst ?? -Infinity) || a.row - b.row);
-    return { skill, split, against, table: { ...found, rows }, notes: traces.notes };
-  } finally {
-    traces.close();
-  }
+/** The drift table of one probe set. */
+export function driftOfSet(data: ChainData, set: ProbeSet, asked: string, sort: "worst" | "last" = "worst"): DriftOfSet {
+  const against = resolveReference(data, set, asked);
+  return withTraces(data, set, (opened) => ({ ...set, against, table: orderedDrift(compareWith(data.pipeline, opened, against), sort), notes: traceNotes(opened) }));
 }
 
 /** The prompt that drifted most over the given sets, among those answered rightly under the reference where there are any. */
-export function mostDrifted(sets: readonly DriftOfSet[]): { skill: string; split: Split; row: DriftRow } | null {
+export function mostDrifted(sets: readonly DriftOfSet[]): { skill: string; split: ProbeSet["split"]; row: DriftRow } | null {
   const all = sets.flatMap(({ skill, split, against, table: { rows } }) =>
     rows.filter(({ worst }) => worst !== null).map((row) => ({ skill, split, row, known: row.cells.some(({ label, correct }) => label === against && correct === true) })),
   );
@@ -81,7 +64,7 @@ export function mostDrifted(sets: readonly DriftOfSet[]): { skill: string; split
 function driftText(sets: readonly DriftOfSet[], labels: readonly string[], against: string, count: number, out: Output): string {
   const all = sets.flatMap(({ skill, split, table: { rows } }) => rows.map((row) => ({ skill, split, row })));
   all.sort((a, b) => (b.row.worst ?? -Infinity) - (a.row.worst ?? -Infinity));
-  if (all.length === 0) return "No probes have been scored yet: start with `seesaw run --all`.";
+  if (all.length === 0) return [...new Set(sets.flatMap(({ notes }) => notes)), "No probes have been scored yet: start with `seesaw run --all`."][0] ?? "";
   const shown = count === 0 ? all : all.slice(0, count);
   const room = Math.max(20, out.width - 24 - labels.length * 11);
   const rows = shown.map(({ skill, split, row }) => [
@@ -89,7 +72,7 @@ function driftText(sets: readonly DriftOfSet[], labels: readonly string[], again
     ...labels.map((label) => driftCell(row.cells.find((cell) => cell.label === label), out)),
     oneLine(promptText(row.prompt), room),
   ]);
-  const what = against === "own" ? `against the end of each skill's own stage (${sets.map((set) => `${set.skill} ${set.against}`).filter((text, index, list) => list.indexOf(text) === index).join(", ")})` : against === "start" ? "against the start of each stage" : `against ${against}`;
+  const what = against === "own" ? `against the end of each skill's own stage (${sets.map((set) => `${set.skill} ${set.against}`).filter((text, index, list) => list.indexOf(text) === index).join(", ")})` : against === startReference ? "against the start of each stage" : `against ${against}`;
   const notes = [
     `Change of the reference answer's log-probability in nats, ${what}. ✓ ✗: the check passed or failed there.`,
     ...(all.length > shown.length ? [`${all.length - shown.length} more prompts: --count 0 shows all.`] : []),

@@ -1,4 +1,4 @@
-import { AppError, type ErrorReason } from "../util/errors.ts";
+import type { ErrorReason } from "../util/errors.ts";
 
 /** What the exit code of every command means. */
 export const exitCodes = {
@@ -41,10 +41,11 @@ const byReason: Record<ErrorReason, number> = {
   "spawn-failed": exitCodes.environment,
   "agent-failed": exitCodes.environment,
   "disk-full": exitCodes.environment,
+  "not-writable": exitCodes.environment,
   cancelled: exitCodes.interrupted,
   internal: exitCodes.failed,
 };
 
-export function exitCodeOf(error: unknown): number {
-  return AppError.is(error) ? byReason[error.reason] : exitCodes.failed;
+export function exitCodeOf(reason: ErrorReason): number {
+  return byReason[reason];
 }

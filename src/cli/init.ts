@@ -1,7 +1,8 @@
 import type { Command } from "commander";
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
+import { diskError } from "../targets/local.ts";
 import { pipelineFileName } from "../targets/pipelineFile.ts";
 import { AppError } from "../util/errors.ts";
 import type { ContextOf } from "./context.ts";
@@ -16,13 +17,13 @@ export function addInit(program: Command, contextOf: ContextOf): void {
     .action(async (folder: string, _options: object, command: Command) => {
       const context = contextOf(command);
       const dir = resolve(context.cwd, folder);
-      if (!existsSync(dir)) throw new AppError("not-found", `The folder ${dir} does not exist: create it first.`);
+      if (!statSync(dir, { throwIfNoEntry: false })?.isDirectory()) throw new AppError("not-found", `${dir} is no folder: create it first.`);
       const file = join(dir, pipelineFileName);
       try {
         await writeFile(file, pipelineTemplate(basename(dir)), { flag: "wx" });
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code === "EEXIST") throw new AppError("usage", `${file} exists already and was left as it is: remove it first if you want a new one.`);
-        throw new AppError("bad-input", `${file} could not be written (${(error as NodeJS.ErrnoException).code}).`, { cause: error });
+        throw diskError(file, error);
       }
       if (context.json) context.out.json({ v: 1, file });
       else context.out.print(`Wrote ${file}. Fill in your model and data, then \`seesaw validate\` and \`seesaw run --all\`.`);

@@ -1,4 +1,5 @@
 import { formatCount, formatDuration, formatNumber } from "../domain/format.ts";
+import { runSeconds } from "../domain/reduceRun.ts";
 import type { RunRecord } from "../storage/runStore.ts";
 import { oneLine, padTo, textWidth, type Output } from "./output.ts";
 
@@ -92,8 +93,8 @@ function phaseText({ state }: RunRecord): string {
 }
 
 function elapsed({ spec, state }: RunRecord): string {
-  const since = state.startedAt ?? spec.created;
-  return formatDuration(Math.max(0, (state.endedAt ?? Date.now() / 1000) - since));
+  const now = Date.now() / 1000;
+  return formatDuration(runSeconds(state, now) ?? Math.max(0, now - spec.created));
 }
 
 /** Joins what fits in one line; the last parts go first. */

@@ -1,10 +1,12 @@
 import type { Command } from "commander";
-import { mkdir, rename, writeFile } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
 import { renderReport } from "../domain/report/renderReport.ts";
 import type { ReportFilm, ReportInput } from "../domain/report/reportModel.ts";
+import { compareWith, startReference } from "../domain/driftSelection.ts";
 import { summaryDrift } from "../domain/summaryDrift.ts";
-import { probeSets, ProbeSetTraces, readChain, type ChainData } from "./chainData.ts";
+import { diskError } from "../targets/local.ts";
+import { probeSets, readChain, withTraces, type ChainData } from "./chainData.ts";
 import type { ContextOf } from "./context.ts";
 import { driftOfSet, mostDrifted } from "./drift.ts";
 import { replaySummaries } from "./replayData.ts";
@@ -21,12 +23,23 @@ export function addReport(program: Command, contextOf: ContextOf): void {
       const data = await readChain(context.services, await context.pipeline());
       const file = resolve(context.cwd, options.output);
       const page = renderReport(await reportInput(data));
-      await mkdir(dirname(file), { recursive: true });
-      await writeFile(`${file}.tmp`, page);
-      await rename(`${file}.tmp`, file);
+      await writePage(file, page);
       if (context.json) context.out.json({ v: 1, file, bytes: Buffer.byteLength(page) });
       else context.out.print(`Wrote ${file}`);
     });
+}
+
+/** Writes beside the file and renames: a report that is open in a browser is never half a page. */
+async function writePage(file: string, page: string): Promise<void> {
+  const temporary = join(dirname(file), `.${basename(file)}.${process.pid}.tmp`);
+  try {
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(temporary, page);
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => {});
+    throw diskError(file, error);
+  }
 }
 
 /** Collects what the report shows: one film per skill, the segments of its in-domain probes, replay, remarks. */
@@ -34,9 +47,9 @@ export async function reportInput(data: ChainData): Promise<ReportInput> {
   const { pipeline, chain, unreadable } = data;
   const films: ReportFilm[] = [];
   const segments: { skill: string; lines: ReturnType<typeof summaryDrift> }[] = [];
-  const notes = unreadable.map(({ id, message }) => `${id}: ${message}`);
+  const notes = unreadable.map(({ message }) => message);
   for (const { id: skill } of pipeline.skills) {
-    const sets = probeSets(pipeline, skill).map((set) => driftOfSet(data, set.skill, set.split, "own"));
+    const sets = probeSets(pipeline, skill).map((set) => driftOfSet(data, set, "own"));
     notes.push(...sets.flatMap((set) => set.notes));
     const worst = mostDrifted(sets);
     if (worst) {
@@ -44,12 +57,7 @@ export async function reportInput(data: ChainData): Promise<ReportInput> {
       const { film, against } = filmOf(data, { skill, split: worst.split, hash: worst.row.hash, occurrence: 0 }, "own");
       films.push({ skill, split: worst.split, against, film, of });
     }
-    const traces = new ProbeSetTraces(data, skill, "id");
-    try {
-      segments.push({ skill, lines: summaryDrift(null, traces.compared(pipeline, "start")) });
-    } finally {
-      traces.close();
-    }
+    withTraces(data, { skill, split: "id" }, (opened) => segments.push({ skill, lines: summaryDrift(null, compareWith(pipeline, opened, startReference).compared) }));
   }
   const { summaries: replay, problems } = await replaySummaries(data);
   notes.push(...problems);

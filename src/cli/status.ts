@@ -1,10 +1,12 @@
 import type { Command } from "commander";
 import { buildChain } from "../domain/chain.ts";
-import { formatBytes, formatDuration, formatNumber } from "../domain/format.ts";
+import { formatBytes, formatDuration, formatNumber, formatPlural } from "../domain/format.ts";
+import { runSeconds } from "../domain/reduceRun.ts";
 import { reasonText } from "../domain/reasonText.ts";
 import type { RunRecord } from "../storage/runStore.ts";
 import { isActive } from "../targets/launcher.ts";
 import type { ContextOf } from "./context.ts";
+import { stageOfRunId } from "./runChoice.ts";
 import { oneLine, table, type Output } from "./output.ts";
 
 export function addStatus(program: Command, contextOf: ContextOf): void {
@@ -34,7 +36,7 @@ export function addStatus(program: Command, contextOf: ContextOf): void {
             const newest = runs.find((run) => run.stage === stage.id);
             const checkpoint = chain.checkpoints.find((one) => one.stage === stage.id);
             const name = `M${stage.index} ${stage.id}`;
-            if (!newest) return [name, out.paint("dim", "not run yet"), "", "", "", ""];
+            if (!newest) return [name, unreadable.some(({ id }) => stageOfRunId(id) === stage.id) ? out.paint("yellow", "unreadable") : out.paint("dim", "not run yet"), "", "", "", ""];
             const cells = runCells(newest, name, out);
             if (checkpoint?.status === "stale" && newest.state.status === "done") cells[1] = out.paint("yellow", "stale");
             return cells;
@@ -45,7 +47,12 @@ export function addStatus(program: Command, contextOf: ContextOf): void {
       for (const run of shown as RunRecord[]) {
         if (!isActive(run) && run.state.status !== "done") out.note(`${run.stage}: ${oneLine(reasonText(run.state.reason), 400)} \`seesaw run ${run.stage} --resume\` goes on with it.`);
       }
-      for (const { id, message } of unreadable) out.note(out.paint("yellow", `${id}: ${message}`));
+      for (const run of shown as RunRecord[]) {
+        if (run.state.badLines > 0) out.note(out.paint("yellow", `${run.id}: ${formatPlural(run.state.badLines, "line")} of its journal cannot be read; what they said is missing here.`));
+      }
+      const gone = [...new Set(runs.map(({ stage }) => stage))].filter((stage) => !pipeline.stages.some(({ id }) => id === stage));
+      if (gone.length > 0 && !options.runs) out.note(out.paint("dim", `There are also runs of ${gone.join(", ")}, which ${pipeline.file} no longer has: \`seesaw status --runs\` lists them.`));
+      for (const { message } of unreadable) out.note(out.paint("yellow", message));
     });
 }
 
@@ -53,7 +60,7 @@ const colours = { done: "green", running: "cyan", starting: "cyan", stopping: "y
 
 function runCells({ state }: RunRecord, name: string, out: Output): string[] {
   const colour = colours[state.status as keyof typeof colours] ?? "red";
-  const end = state.endedAt ?? Date.now() / 1000;
+  const took = runSeconds(state, Date.now() / 1000);
   const counts = new Map<string, number>();
   for (const flag of state.flags) counts.set(flag.state, (counts.get(flag.state) ?? 0) + 1);
   const flags = ["confirmed", "drifting", "recovered"].flatMap((kind) => (counts.has(kind) ? [`${counts.get(kind)} ${kind}`] : [])).join(", ");
@@ -62,7 +69,7 @@ function runCells({ state }: RunRecord, name: string, out: Output): string[] {
     out.paint(colour, state.status),
     state.total > 0 ? `${state.step}/${state.total}` : "",
     state.loss === null ? "" : formatNumber(state.loss, 3),
-    state.startedAt === null ? "" : formatDuration(end - state.startedAt),
+    took === null ? "" : formatDuration(took),
     flags,
   ];
 }
@@ -80,6 +87,7 @@ export function runJson({ id, stage, dir, spec, state }: RunRecord): object {
     created: spec.created,
     started: state.startedAt,
     ended: state.endedAt,
+    seconds: runSeconds(state, Date.now() / 1000),
     step: state.step,
     total: state.total,
     loss: state.loss,

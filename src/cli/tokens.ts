@@ -3,10 +3,10 @@ import { formatDrift, formatNumber } from "../domain/format.ts";
 import { probeSetName } from "../domain/flagText.ts";
 import { filmstrip, type FilmFrame, type Filmstrip } from "../domain/filmstrip.ts";
 import type { TokenClass } from "../domain/tokenClasses.ts";
-import type { Split } from "../protocol/runSpec.ts";
+import { compareWith, startReference, type ProbeSet } from "../domain/driftSelection.ts";
 import { AppError } from "../util/errors.ts";
 import { promptText } from "../domain/promptText.ts";
-import { againstHelp, checkReference, probeSets, ProbeSetTraces, readChain, resolveReference, skillOf, type ChainData } from "./chainData.ts";
+import { againstHelp, checkReference, noteUnreadable, probeSets, readChain, resolveReference, skillOf, withTraces, type ChainData } from "./chainData.ts";
 import type { ContextOf } from "./context.ts";
 import { driftOfSet, mostDrifted } from "./drift.ts";
 import { oneLine, textWidth, type Output } from "./output.ts";
@@ -18,9 +18,7 @@ interface TokensOptions {
 }
 
 /** A prompt in the tokens view. */
-interface Prompt {
-  skill: string;
-  split: Split;
+interface Prompt extends ProbeSet {
   hash: string;
   occurrence: number;
 }
@@ -48,11 +46,12 @@ export function addTokens(program: Command, contextOf: ContextOf): void {
       const found = filmOf(data, prompt, against);
       if (context.json) context.out.json({ v: 1, skill: found.skill, split: found.split, against: found.against, ...found.film });
       else context.out.print(tokensText(found, context.out));
+      noteUnreadable(data, context.out);
     });
 }
 
 function defaultPrompt(data: ChainData, options: TokensOptions, against: string): Prompt {
-  const sets = probeSets(data.pipeline, options.skill, options.split).map(({ skill, split }) => driftOfSet(data, skill, split, against));
+  const sets = probeSets(data.pipeline, options.skill, options.split).map((set) => driftOfSet(data, set, against));
   const worst = mostDrifted(sets);
   if (worst) return { skill: worst.skill, split: worst.split, hash: worst.row.hash, occurrence: 0 };
   throw new AppError("not-found", "No two comparable checkpoints have been scored yet: run a stage first.");
@@ -70,20 +69,18 @@ function findPrompt(data: ChainData, named: string, options: TokensOptions): Pro
   return promptIn(data, sets, (probe) => probe.hash.startsWith(named), named);
 }
 
-function promptIn(data: ChainData, sets: { skill: string; split: Split }[], wanted: (probe: { line: number; hash: string }) => boolean, named: string): Prompt {
+function promptIn(data: ChainData, sets: readonly ProbeSet[], wanted: (probe: { line: number; hash: string }) => boolean, named: string): Prompt {
   const found: Prompt[] = [];
   for (const { skill, split } of sets) {
-    const traces = new ProbeSetTraces(data, skill, split);
-    try {
-      const reader = data.chain.checkpoints.map(({ label }) => traces.reader(label)).find((one) => one !== null);
-      const probes = reader?.probes() ?? [];
-      for (const probe of probes.filter(wanted)) {
-        const copies = probes.filter(({ hash, status }) => hash === probe.hash && status === "ok");
-        if (probe.status === "skipped") throw new AppError("not-found", `${skill}.${split}:${probe.line} was not scored: ${probe.reason ?? "it was skipped"}.`);
-        found.push({ skill, split, hash: probe.hash, occurrence: copies.indexOf(probe) });
-      }
-    } finally {
-      traces.close();
+    const probes = withTraces(data, { skill, split }, ({ readers, problems }) => {
+      const reader = [...readers.values()][0];
+      for (const problem of reader === undefined ? problems.values() : []) throw new AppError("trace-unreadable", problem);
+      return reader?.probes() ?? [];
+    });
+    for (const probe of probes.filter(wanted)) {
+      const copies = probes.filter(({ hash, status }) => hash === probe.hash && status === "ok");
+      if (probe.status === "skipped") throw new AppError("not-found", `${skill}.${split}:${probe.line} was not scored: ${probe.reason ?? "it was skipped."}`);
+      found.push({ skill, split, hash: probe.hash, occurrence: copies.indexOf(probe) });
     }
   }
   const hashes = new Set(found.map(({ hash }) => hash));
@@ -93,22 +90,21 @@ function promptIn(data: ChainData, sets: { skill: string; split: Split }[], want
 }
 
 export function filmOf(data: ChainData, prompt: Prompt, asked: string): PromptFilm {
-  const against = resolveReference(data, prompt.skill, asked);
-  const traces = new ProbeSetTraces(data, prompt.skill, prompt.split);
-  try {
-    const reference = against === "start" ? null : traces.reader(against);
-    const film = filmstrip(reference, traces.compared(data.pipeline, against), prompt.hash, prompt.occurrence);
-    if (film) return { ...prompt, against, film };
+  const against = resolveReference(data, prompt, asked);
+  return withTraces(data, prompt, (opened) => {
+    const { reference, compared } = compareWith(data.pipeline, opened, against);
+    const film = filmstrip(reference, compared, prompt.hash, prompt.occurrence);
+    // A trace that is there but cannot be read is another thing than none.
+    if (film) return { ...prompt, against, film: { ...film, frames: film.frames.map((frame) => ({ ...frame, why: opened.problems.get(frame.label) ?? frame.why })) } };
+    for (const problem of opened.problems.values()) throw new AppError("trace-unreadable", problem);
     throw new AppError("not-found", `No checkpoint has scored this prompt of ${prompt.skill}.${prompt.split}.`);
-  } finally {
-    traces.close();
-  }
+  });
 }
 
 /** The prompt, and its reference answer once per checkpoint with the tokens marked. */
 export function tokensText({ skill, split, film, against }: PromptFilm, out: Output): string {
   const { probe, frames } = film;
-  const what = against === "start" ? "the start of each stage" : against;
+  const what = against === startReference ? "the start of each stage" : against;
   const lines = [
     `${out.paint("bold", `${probeSetName(skill, split)}, line ${probe.line}`)}  ${out.paint("dim", `${probe.hash.slice(0, 12)}  against ${what}`)}`,
     `${out.paint("dim", "prompt   ")} ${oneLine(promptText(probe.prompt), out.width - 12)}`,

@@ -27,17 +27,27 @@ export function probeSetName(skill: string, split: Split): string {
   return `${skill} (${split === "id" ? "in-domain" : "OOD"})`;
 }
 
-/** All changes of all flags of the chain's runs: by stage, then in the order of the journal. */
+/** What became of all flags of the chain's runs: by stage, then in the order of the journal, one entry per flag and step. */
 export function flagsInTimeOrder(chain: Chain): FlagEntry[] {
-  return chain.checkpoints.flatMap((checkpoint) => (checkpoint.run === null || checkpoint.stage === null ? [] : flagsOfRun(checkpoint.run)));
+  return chain.checkpoints.flatMap((checkpoint) => (checkpoint.run === null || checkpoint.stage === null ? [] : lastOfEachStep(flagsOfRun(checkpoint.run))));
+}
+
+/** A flag that was raised and then tested at the same step is one finding: the newest state says it all. */
+function lastOfEachStep(entries: readonly FlagEntry[]): FlagEntry[] {
+  return entries.filter(({ id, step }, index) => !entries.slice(index + 1).some((later) => later.id === id && later.step === step));
 }
 
 /** All changes of all flags of one run, in the order of the journal. */
 export function flagsOfRun(run: Pick<ChainRun, "id" | "stage" | "state">): FlagEntry[] {
   return run.state.flagHistory.map((flag) => {
     const { id, skill, split, step, state, t } = flag;
-    return { run: run.id, stage: run.stage, id, skill, split, step, state, title: flagTitle(flag), text: flagText(flag, run.stage), t, flag };
+    return { run: run.id, stage: run.stage, id, skill, split, step, state, title: flagTitle(flag), text: flagText(flag, run.stage, testRuns(run, flag)), t, flag };
   });
+}
+
+/** The check is tried at the step that raised a flag: while the run is still there, its result is on the way. */
+function testRuns({ state }: Pick<ChainRun, "state">, flag: FlagRecord): boolean {
+  return state.status === "running" && state.step <= flag.step && state.flagHistory.findLast(({ id }) => id === flag.id) === flag;
 }
 
 /** A few words. Never "forgotten" before a paired test confirmed it (earlywarning research §11). */
@@ -55,8 +65,8 @@ export function flagTitle(flag: Pick<FlagRecord, "skill" | "split" | "state">): 
   }
 }
 
-/** The finding as sentences, with every number that led to it. */
-export function flagText(flag: FlagRecord, stage: string): string {
+/** The finding as sentences, with every number that led to it. `testing`: the check runs on it now. */
+export function flagText(flag: FlagRecord, stage: string, testing = false): string {
   const name = probeSetName(flag.skill, flag.split);
   const where = `step ${flag.step} of ${stage}`;
   const value = decodeNumber(flag.value);
@@ -64,7 +74,7 @@ export function flagText(flag: FlagRecord, stage: string): string {
   const measured = `${formatNats(value)} less likely on average than at the start of the stage (at least ${formatNumber(lower)}; threshold ${formatNats(decodeNumber(flag.threshold))}; ${formatPlural(flag.n, "prompt")})`;
   switch (flag.state) {
     case "drifting":
-      return `Correct answers are losing ground on ${name} at ${where}: ${measured}. Not confirmed by the check${testText(flag)}.`;
+      return `Correct answers are losing ground on ${name} at ${where}: ${measured}. ${flag.test !== undefined ? `Not confirmed by the check${testText(flag)}` : testing ? "The check is run on it now" : "The check was not run at this step"}.`;
     case "confirmed":
       return `${name} has lost accuracy at ${where}, confirmed by a paired test of the check${testText(flag)}. Reference answers are ${measured}.`;
     case "recovered":

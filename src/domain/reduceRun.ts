@@ -12,6 +12,9 @@ export function emptyRunState(): RunState {
     lastSeq: 0,
     startedAt: null,
     endedAt: null,
+    attemptStartedAt: null,
+    earlierSeconds: 0,
+    lastAt: null,
     phase: null,
     step: 0,
     total: 0,
@@ -74,6 +77,7 @@ function apply(state: RunState, event: JournalEvent | UnknownEvent): void {
   }
   for (let seq = state.lastSeq + 1; seq < event.seq && state.missingSeqs.length < maxHoles; seq += 1) state.missingSeqs.push(seq);
   state.lastSeq = Math.max(state.lastSeq, event.seq);
+  state.lastAt = event.t;
   if (isKnownEvent(event)) applyKnown(state, event, false);
   else state.unknownEvents += 1;
 }
@@ -83,6 +87,8 @@ const maxHoles = 1000;
 /** A new attempt owns the run from its first event on, whatever `seq` a fenced older writer may have reached. */
 function beginAttempt(state: RunState, attempt: number, seq: number): void {
   state.attempt = attempt;
+  if (state.attemptStartedAt !== null) state.earlierSeconds += Math.max(0, (state.endedAt ?? state.lastAt ?? state.attemptStartedAt) - state.attemptStartedAt);
+  state.attemptStartedAt = null;
   if (seq <= state.lastSeq) state.lastSeq = seq - 1;
   state.missingSeqs = state.missingSeqs.filter((missing) => missing < seq);
   state.status = "running";
@@ -103,6 +109,7 @@ const handlers: Handlers = {
     const { v: _v, seq: _seq, t, attempt, type: _type, ...started } = event;
     state.started = started;
     state.startedAt ??= t;
+    state.attemptStartedAt ??= t;
     state.device = started.device;
     state.total = started.total_steps;
     state.step = started.resumed_from ?? 0;
@@ -112,8 +119,8 @@ const handlers: Handlers = {
   "stage.progress"(state, event, late) {
     if (late) return;
     state.phase = event.phase;
-    state.step = event.step;
-    state.total = event.total;
+    // Before the model is loaded the number of steps is not known: what an earlier attempt reached still stands.
+    if (event.total > 0) [state.step, state.total] = [event.step, event.total];
     state.tokensPerSecond = decodeNumber(event.tokens_per_s) ?? state.tokensPerSecond;
     state.etaSeconds = decodeNumber(event.eta_s) ?? null;
   },
@@ -171,6 +178,15 @@ export function finish(state: RunState, reason: FinishReason, at: number | null)
   state.status = statusOfReason(reason);
   state.endedAt = at;
   state.etaSeconds = null;
+}
+
+/** Seconds that all attempts took together, without the time between them; null before the first one started. `now` in seconds. */
+export function runSeconds(state: Pick<RunState, "startedAt" | "endedAt" | "attemptStartedAt" | "earlierSeconds" | "lastAt" | "reason">, now: number): number | null {
+  if (state.startedAt === null) return null;
+  const { attemptStartedAt: from } = state;
+  if (from === null) return state.earlierSeconds;
+  const to = state.endedAt ?? (state.reason === null ? now : (state.lastAt ?? from));
+  return state.earlierSeconds + Math.max(0, to - from);
 }
 
 /** The status that an end of this kind gives. */

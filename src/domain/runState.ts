@@ -69,8 +69,13 @@ export interface RunState {
   status: RunStatus;
   attempt: number;
   lastSeq: number;
+  /** When the first attempt started, and when the newest one ended. */
   startedAt: number | null;
   endedAt: number | null;
+  /** When the newest attempt started, what the ones before it took in seconds, and the newest sign of life. */
+  attemptStartedAt: number | null;
+  earlierSeconds: number;
+  lastAt: number | null;
   phase: Phase | null;
   step: number;
   total: number;

@@ -18,7 +18,9 @@ export interface YamlSource {
 }
 
 /** Reads YAML 1.2 with anchors, aliases and merge keys. `value` is undefined when the text is no YAML. */
-export function readYaml(text: string): YamlSource {
+export function readYaml(written: string): YamlSource {
+  // A CR that ends the file without its LF would be read as text.
+  const text = written.replace(/\r$/, "\n");
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: "error", merge: true, uniqueKeys: true });
   const rangeAt = (from: number, to: number): SourceRange => {
@@ -29,7 +31,7 @@ export function readYaml(text: string): YamlSource {
   const problems: YamlProblem[] = [...document.errors, ...document.warnings].map((error) => ({
     severity: error.name === "YAMLWarning" ? "warning" : "error",
     code: error.code === "DUPLICATE_KEY" ? "duplicate-key" : "yaml",
-    message: error.code === "DUPLICATE_KEY" ? duplicateText(text, error.pos[0]) : `This is not valid YAML: ${error.message.replace(/\s+$/, "")}.`.replace(/\.\.$/, "."),
+    message: error.code === "DUPLICATE_KEY" ? duplicateText(text, error.pos[0]) : error.code === "MULTIPLE_DOCS" ? "The file has several documents, parted by `---`: keep one of them." : `This is not valid YAML: ${error.message.replace(/\s+$/, "")}.`.replace(/\.\.$/, "."),
     range: rangeAt(error.pos[0], error.pos[1]),
   }));
   let value: unknown;

@@ -1,5 +1,6 @@
 import * as vscode from "vscode";
 import type { Pipeline, Stage } from "../domain/pipelineModel.ts";
+import { AppError } from "../util/errors.ts";
 import type { RunRecord } from "../storage/runStore.ts";
 import { statusIcon, type NodeTarget } from "./stageNodes.ts";
 import type { PipelineView } from "./workspaceModel.ts";
@@ -18,12 +19,13 @@ export interface ChosenRun {
   run: RunRecord;
 }
 
-/** The stage a command was called on, or one the person picks; undefined when they picked none. */
+/** The stage a command was called on, or one the person picks; undefined when they picked none. AppError("bad-pipeline") when none can be run. */
 export async function chooseStage(views: readonly PipelineView[], target?: NodeTarget): Promise<ChosenStage | undefined> {
   const all = views.flatMap((view) => (view.pipeline === null ? [] : view.pipeline.stages.map((stage) => ({ view, pipeline: view.pipeline as Pipeline, stage }))));
   const named = all.find(({ view, stage }) => view.uri.fsPath === target?.file && stage.id === target.stage);
   if (named !== undefined) return named;
   const within = target === undefined ? all : all.filter(({ view }) => view.uri.fsPath === target.file);
+  if (within.length === 0) throw new AppError("bad-pipeline", whyNone(target === undefined ? views : views.filter(({ uri }) => uri.fsPath === target.file)));
   const several = new Set(within.map(({ view }) => view)).size > 1;
   const items: (vscode.QuickPickItem & { chosen?: ChosenStage })[] = [];
   for (const chosen of within) {
@@ -36,6 +38,13 @@ export async function chooseStage(views: readonly PipelineView[], target?: NodeT
   }
   const picked = await vscode.window.showQuickPick(items, { title: "Run Stage", placeHolder: "Which stage?", matchOnDescription: true, matchOnDetail: true });
   return picked?.chosen;
+}
+
+function whyNone(views: readonly PipelineView[]): string {
+  const broken = views.find(({ pipeline }) => pipeline === null);
+  const first = broken?.diagnostics.find(({ severity }) => severity === "error");
+  if (broken === undefined) return "There is no seesaw.yaml with stages in this workspace.";
+  return `${broken.label} has errors${first === undefined ? "" : `, the first in line ${first.range.line}: ${first.message}`}`;
 }
 
 /** The run a command was called on (or the newest run of that stage), or one the person picks among those that fit. */

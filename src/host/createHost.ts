@@ -11,6 +11,7 @@ import { DriftSession, type DriftHost } from "./drift/driftSession.ts";
 import { DriftView } from "./drift/driftView.ts";
 import type { LogChannel } from "./logChannel.ts";
 import { PipelineDiagnostics } from "./pipelineDiagnostics.ts";
+import { RunFollower } from "./runFollower.ts";
 import { startOptions, type RunCommandHost } from "./runStage.ts";
 import { StagesTree } from "./stagesTree.ts";
 import { WorkspaceModel } from "./workspaceModel.ts";
@@ -53,6 +54,7 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
   const tree = store.add(new StagesTree(model));
   const drift = store.add(new DriftView(extension, driftHost));
   store.add(new PipelineDiagnostics(model));
+  store.add(new RunFollower(model, log));
   store.add(
     model.onDidChange(() => {
       setContext("seesaw.hasPipeline", model.views().length > 0);
@@ -65,7 +67,6 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
   return {
     model,
     launcher: services.launcher,
-    runs: services.runs,
     startOptions: (view) => startOptions(view, log),
     log,
     pipelines,

@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
 import { chooseRun } from "./choices.ts";
 import { showFailure } from "./errorMessages.ts";
-import { followInStatusBar, type RunCommandHost } from "./runStage.ts";
+import type { RunCommandHost } from "./runStage.ts";
 import { isLive, isResumable, runLine } from "./runWords.ts";
 import type { NodeTarget } from "./stageNodes.ts";
 
@@ -31,10 +31,9 @@ export async function resumeRun(host: RunCommandHost, target?: NodeTarget): Prom
   if (chosen === undefined) return;
   const { view, run } = chosen;
   try {
-    const started = await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: `Resuming ${run.stage}` }, async () =>
+    await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: `Resuming ${run.stage}` }, async () =>
       host.launcher.resumeRun(rootOf(view), run.id, await host.startOptions(view)),
     );
-    void followInStatusBar(host, view, started);
   } catch (error) {
     await showFailure(`Resume ${run.stage}`, error, host.log);
   } finally {

@@ -1,19 +1,15 @@
 import * as vscode from "vscode";
-import { flagTitle } from "../domain/flagText.ts";
 import { formatPlural } from "../domain/format.ts";
-import type { RunRecord, RunStore } from "../storage/runStore.ts";
-import { followRun } from "../targets/followRun.ts";
 import type { Launcher, PythonHints, StageOutlook, StartOptions, StartedRun } from "../targets/launcher.ts";
 import { requirePython, type PythonChoice } from "../targets/python.ts";
 import { recipeArgv } from "../targets/runnerEnv.ts";
 import { readSetting } from "../config.ts";
-import type { CommandId } from "../ids.ts";
-import { AppError, messageOf } from "../util/errors.ts";
+import { AppError } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
 import { chooseStage, type ChosenStage } from "./choices.ts";
 import { showFailure } from "./errorMessages.ts";
 import { pythonCandidates } from "./pythonExtensions.ts";
-import { endText, runLine } from "./runWords.ts";
+import { runLine } from "./runWords.ts";
 import type { NodeTarget } from "./stageNodes.ts";
 import type { PipelineView, WorkspaceModel } from "./workspaceModel.ts";
 
@@ -21,24 +17,23 @@ import type { PipelineView, WorkspaceModel } from "./workspaceModel.ts";
 export interface RunCommandHost {
   model: WorkspaceModel;
   launcher: Launcher;
-  runs: RunStore;
   /** Trust, the setting and the Python extensions' choice, for whatever starts a program in `view`. */
   startOptions(view: PipelineView): Promise<StartOptions>;
   log: Log;
 }
 
-/** Run Stage: choose, see exactly what will happen, start detached, follow in the status bar. */
+/** Run Stage: choose, see exactly what will happen, start detached. RunFollower then shows it in the status bar. */
 export async function runStage(host: RunCommandHost, target?: NodeTarget): Promise<void> {
   await host.model.refresh();
-  const chosen = await chooseStage(host.model.views(), target);
-  if (chosen === undefined) return;
-  const title = `Run ${chosen.stage.id}`;
+  let title = "Run Stage";
   try {
+    const chosen = await chooseStage(host.model.views(), target);
+    if (chosen === undefined) return;
+    title = `Run ${chosen.stage.id}`;
     const current = await saved(host, chosen);
     const { outlook, python } = await preview(host, current);
     if (!(await confirmed(current, outlook, python))) return;
-    const started = await start(host, current);
-    void followInStatusBar(host, current.view, started);
+    await start(host, current);
   } catch (error) {
     await showFailure(title, error, host.log);
   } finally {
@@ -110,34 +105,6 @@ async function start(host: RunCommandHost, { view, pipeline, stage }: ChosenStag
     for (const note of started.notes) host.log.info(note);
     return started;
   });
-}
-
-/** Shows the step in the status bar until the run ends, and then says how it ended: one message a run at most. */
-export async function followInStatusBar(host: RunCommandHost, view: PipelineView, started: StartedRun): Promise<void> {
-  const root = vscode.Uri.joinPath(view.uri, "..").fsPath;
-  try {
-    const title = started.id.slice(0, started.id.lastIndexOf("-", started.id.lastIndexOf("-") - 1));
-    const ended = await vscode.window.withProgress({ location: vscode.ProgressLocation.Window, title }, (report) =>
-      followRun(host.runs, root, started.id, (run) => report.report({ message: runLine(run.state) })),
-    );
-    await sayEnd(ended);
-  } catch (error) {
-    host.log.warn(`${started.id} is no longer followed: ${messageOf(error)}`);
-  }
-}
-
-async function sayEnd(run: RunRecord): Promise<void> {
-  const flag = run.state.flags.find(({ state }) => state === "confirmed") ?? run.state.flags.find(({ state }) => state === "drifting");
-  const target = { file: run.spec.pipeline.file, stage: run.stage, run: run.id };
-  if (run.state.status === "done" && flag !== undefined) {
-    const show = "Show Token Drift";
-    const chosen = await vscode.window.showWarningMessage(`Stage ${run.stage}: ${flagTitle(flag)}.`, show);
-    if (chosen === show) await vscode.commands.executeCommand("seesaw.showDrift" satisfies CommandId, { ...target, skill: flag.skill, split: flag.split });
-  } else if (run.state.status !== "done" && run.state.status !== "cancelled") {
-    const log = "Show Run Log";
-    const chosen = await vscode.window.showErrorMessage(`Stage ${run.stage}: ${endText(run.state) ?? runLine(run.state)}`, log);
-    if (chosen === log) await vscode.commands.executeCommand("seesaw.showRunLog" satisfies CommandId, target);
-  }
 }
 
 /** As a shell would need it: only for reading, nothing is ever run through a shell. */

@@ -41,7 +41,7 @@ export function stageNodes(views: readonly PipelineView[]): StageNode[] {
   return views.map((view) => {
     const errors = view.diagnostics.filter((diagnostic) => diagnostic.severity === "error").length;
     return node(view, view.label, {
-      label: view.pipeline?.name ?? view.label,
+      label: view.shown?.name ?? view.label,
       description: errors > 0 ? `${errors} ${errors === 1 ? "error" : "errors"}` : view.label,
       tooltip: view.uri.fsPath,
       icon: { name: "list-tree" },
@@ -59,7 +59,7 @@ function pipelineChildren(view: PipelineView): StageNode[] {
     const place = first === undefined ? "" : `line ${first.range.line}`;
     nodes.push(node(view, "invalid", { label: "seesaw.yaml has errors", description: place, tooltip: first?.message ?? "", icon: error, context: "note", opens: "pipeline" }));
   }
-  for (const stage of view.pipeline?.stages ?? []) nodes.push(stageNode(view, stage));
+  for (const stage of view.shown?.stages ?? []) nodes.push(stageNode(view, stage));
   for (const run of view.listing.unreadable) {
     nodes.push(node(view, run.id, { label: run.id, description: "cannot be read", tooltip: run.message, icon: { name: "warning", color: "list.warningForeground" }, context: "note" }));
   }

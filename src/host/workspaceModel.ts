@@ -11,8 +11,10 @@ import type { PipelineFile, WorkspacePipelines } from "./workspacePipelines.ts";
 export interface PipelineView {
   uri: vscode.Uri;
   label: string;
-  /** Null when `seesaw.yaml` has errors; `diagnostics` then says which. */
+  /** Null when `seesaw.yaml` has errors; `diagnostics` then says which. Only this may be run. */
   pipeline: Pipeline | null;
+  /** What is shown: `pipeline`, or while it has errors, as while it is being edited, the last one without. */
+  shown: Pipeline | null;
   diagnostics: readonly Diagnostic[];
   listing: RunListing;
   chain: Chain | null;
@@ -25,6 +27,7 @@ export class WorkspaceModel implements vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>();
   readonly onDidChange = this.changed.event;
   private readonly watchers = new Map<string, () => void>();
+  private readonly lastGood = new Map<string, Pipeline>();
   private readonly subscription: vscode.Disposable;
   private current: PipelineView[] = [];
   private running: Promise<void> | null = null;
@@ -81,6 +84,7 @@ export class WorkspaceModel implements vscode.Disposable {
       if (this.disposed) return;
       this.current = views;
       this.watchRoots(views);
+      for (const file of this.lastGood.keys()) if (!views.some(({ uri }) => uri.fsPath === file)) this.lastGood.delete(file);
       this.changed.fire();
     } while (this.again && !this.disposed);
   }
@@ -96,8 +100,10 @@ export class WorkspaceModel implements vscode.Disposable {
     } catch (error) {
       this.log.error(`The runs of ${file.label} cannot be read: ${messageOf(error)}`);
     }
-    const chain = pipeline === null ? null : buildChain(pipeline, listing.runs);
-    return { uri: file.uri, label: file.label, pipeline, diagnostics, listing, chain };
+    if (pipeline !== null) this.lastGood.set(file.uri.fsPath, pipeline);
+    const shown = pipeline ?? this.lastGood.get(file.uri.fsPath) ?? null;
+    const chain = shown === null ? null : buildChain(shown, listing.runs);
+    return { uri: file.uri, label: file.label, pipeline, shown, diagnostics, listing, chain };
   }
 
   private watchRoots(views: readonly PipelineView[]): void {

@@ -35,6 +35,8 @@ export interface DriftSelection {
   split: Split | null;
   reference: DriftReference | null;
   row: number | null;
+  /** In a long reference: the token around which the film is cut. Null: the one that fell most. */
+  token: number | null;
 }
 
 export interface DriftSnapshot {
@@ -83,7 +85,7 @@ export interface DriftPrompt {
   row: number;
   /** 1-based line in the probe file. */
   line: number;
-  /** Last user turn, as text. */
+  /** Last user turn, as text on one line, shortened. */
   prompt: string;
   /** Change of the reference's log-probability in nats (−ΔNLL); null: not scored there, or the reference itself. */
   changes: (WireNumber | null)[];
@@ -101,6 +103,9 @@ export interface DriftFilm {
   row: number;
   line: number;
   prompt: string;
+  /** Index of the first token that is shown, and how many the reference has: a long one is shown in parts. */
+  from: number;
+  total: number;
   tokens: FilmToken[];
   rows: FilmRow[];
 }
@@ -142,4 +147,4 @@ export interface FilmCell {
   top: { text: string; probability: number; isReference: boolean }[];
 }
 
-export const emptySelection: DriftSelection = { pipeline: null, skill: null, split: null, reference: null, row: null };
+export const emptySelection: DriftSelection = { pipeline: null, skill: null, split: null, reference: null, row: null, token: null };

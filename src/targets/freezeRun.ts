@@ -5,6 +5,7 @@ import type { CheckSpec } from "../protocol/checks.ts";
 import { schemaVersion, type ReplaySpec, type RunSpec, type SkillSpec } from "../protocol/runSpec.ts";
 import type { Pipeline, Stage } from "../domain/pipelineModel.ts";
 import type { Chain, ChainCheckpoint } from "../domain/chain.ts";
+import { didYouMean } from "../util/nearest.ts";
 import { AppError } from "../util/errors.ts";
 import type { FileHash, FileHasher } from "./hashFiles.ts";
 
@@ -106,7 +107,7 @@ export function stageOf(pipeline: Pipeline, id: string): Stage {
   const stage = pipeline.stages.find((candidate) => candidate.id === id);
   if (stage) return stage;
   const names = pipeline.stages.map((candidate) => candidate.id).join(", ");
-  throw new AppError("not-found", `There is no stage \`${id}\` in ${pipeline.file}: its stages are ${names || "none yet"}.`);
+  throw new AppError("not-found", `There is no stage \`${id}\` in ${pipeline.file}: its stages are ${names || "none yet"}.${didYouMean(id, pipeline.stages.map((one) => one.id))}`);
 }
 
 async function startOf(pipeline: Pipeline, stage: Stage, chain: Chain, hasher: FileHasher): Promise<Pick<StagePlan, "start" | "weightsHash" | "startNote">> {

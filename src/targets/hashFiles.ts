@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { mkdir, readFile, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { AppError } from "../util/errors.ts";
-import { writeJson } from "./local.ts";
+import { systemWords, writeJson } from "./local.ts";
 
 export interface FileHash {
   path: string;
@@ -26,7 +26,7 @@ export class FileHasher {
 
   async file(path: string): Promise<FileHash> {
     const info = await stat(path).catch((error: NodeJS.ErrnoException) => {
-      throw new AppError("not-found", `${path} could not be read (${error.code}): correct the path in seesaw.yaml or create the file.`);
+      throw new AppError("not-found", `${path} ${error.code === "ENOENT" ? "does not exist" : `could not be read (${systemWords(error)})`}: correct the path in seesaw.yaml or create the file.`);
     });
     if (!info.isFile()) throw new AppError("bad-input", `${path} is not a file: correct the path in seesaw.yaml.`);
     const key = `${info.size}:${info.mtimeMs}:${info.ctimeMs}:${info.ino}`;
@@ -47,7 +47,7 @@ export class FileHasher {
    */
   async model(folder: string): Promise<{ sha256: string; files: FileHash[] }> {
     const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-      throw new AppError("not-found", `The model folder ${folder} could not be read (${error.code}): correct \`base\` in seesaw.yaml, or train the stage before.`);
+      throw new AppError("not-found", `The model folder ${folder} ${error.code === "ENOENT" ? "does not exist" : `could not be read (${systemWords(error)})`}: correct \`base\` in seesaw.yaml, or train the stage before.`);
     });
     const wanted = names.filter((name) => /\.(safetensors|json|jinja|model|txt)$/.test(name) && name !== "seesaw.json" && name !== "trainer_state.json").sort();
     if (!wanted.some((name) => name.endsWith(".safetensors"))) {

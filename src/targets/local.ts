@@ -1,4 +1,4 @@
-import { mkdir, open, rename, rm } from "node:fs/promises";
+import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { AttemptProbe, AttemptSpec } from "../protocol/attempt.ts";
 import { AppError, messageOf } from "../util/errors.ts";
@@ -7,6 +7,8 @@ import type { FilePiece, Target } from "./target.ts";
 
 const launchTimeoutMs = 90_000;
 const verbTimeoutMs = 30_000;
+/** Seconds, where an attempt does not say. */
+const graceSeconds = 20;
 
 /** This machine: the agent's verbs are plain child processes. */
 export class LocalTarget implements Target {
@@ -30,8 +32,9 @@ export class LocalTarget implements Target {
     return this.ask(["probe", attemptDir]);
   }
 
-  cancel(attemptDir: string): Promise<AttemptProbe> {
-    return this.ask(["cancel", attemptDir]);
+  /** Where the agent is gone, the verb itself waits for the training to end. */
+  async cancel(attemptDir: string): Promise<AttemptProbe> {
+    return this.ask(["cancel", attemptDir], (await graceOf(attemptDir)) * 1000 + verbTimeoutMs);
   }
 
   reap(attemptDir: string): Promise<AttemptProbe> {
@@ -74,6 +77,16 @@ export class LocalTarget implements Target {
   }
 }
 
+/** How long a training gets to end by itself, as its attempt says. */
+async function graceOf(attemptDir: string): Promise<number> {
+  try {
+    const { grace_s: grace } = JSON.parse(await readFile(join(attemptDir, "spec.json"), "utf8")) as Partial<AttemptSpec>;
+    return typeof grace === "number" && grace >= 0 ? grace : graceSeconds;
+  } catch {
+    return graceSeconds;
+  }
+}
+
 /** Writes JSON to a temporary name in the same folder, syncs, renames. AppError("disk-full") when there is no room. */
 export async function writeJson(path: string, value: unknown): Promise<void> {
   const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
@@ -92,6 +105,24 @@ export async function writeJson(path: string, value: unknown): Promise<void> {
   }
 }
 
+const words: Readonly<Record<string, string>> = {
+  EISDIR: "it is a folder",
+  ENOTDIR: "a part of the path is a file",
+  ENOENT: "its folder does not exist",
+  EEXIST: "a file of that name is in the way",
+  ENAMETOOLONG: "the name is too long",
+  EMFILE: "too many files are open",
+  EACCES: "you are not allowed to",
+  EPERM: "you are not allowed to",
+  EIO: "the disk reports an error",
+  EBUSY: "another program holds it",
+};
+
+/** A system's error code in words. */
+export function systemWords(error: NodeJS.ErrnoException): string {
+  return words[error.code ?? ""] ?? error.code ?? error.message;
+}
+
 /** A failed write as a sentence. */
 export function diskError(path: string, error: unknown): AppError {
   const code = (error as NodeJS.ErrnoException).code;
@@ -100,7 +131,10 @@ export function diskError(path: string, error: unknown): AppError {
     return new AppError("disk-full", `${path} could not be written: ${what}. Free some space and try again.`, { cause: error });
   }
   if (code === "EACCES" || code === "EROFS" || code === "EPERM") {
-    return new AppError("bad-input", `${path} could not be written: this folder is read-only for you.`, { cause: error });
+    return new AppError("not-writable", `${path} could not be written: this folder is read-only for you.`, { cause: error });
   }
-  return error instanceof AppError ? error : new AppError("internal", `${path} could not be written: ${messageOf(error)}.`, { cause: error });
+  if (error instanceof AppError) return error;
+  return code === undefined
+    ? new AppError("internal", `${path} could not be written: ${messageOf(error)}.`, { cause: error })
+    : new AppError("not-writable", `${path} could not be written: ${systemWords(error as NodeJS.ErrnoException)}.`, { cause: error });
 }

@@ -3,6 +3,7 @@ import { existsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Diagnostic, Pipeline } from "../domain/pipelineModel.ts";
 import { AppError } from "../util/errors.ts";
+import { systemWords } from "./local.ts";
 import { parsePipeline, pipelineFileProblems } from "../domain/pipeline.ts";
 
 export const pipelineFileName = "seesaw.yaml";
@@ -41,7 +42,7 @@ export async function loadPipeline(file: string, { files = false } = {}): Promis
   try {
     text = await readFile(file, "utf8");
   } catch (error) {
-    throw new AppError("not-found", `${file} could not be read (${(error as NodeJS.ErrnoException).code}).`, { cause: error });
+    throw new AppError("not-found", `${file} could not be read: ${systemWords(error as NodeJS.ErrnoException)}.`, { cause: error });
   }
   const { pipeline, diagnostics } = parsePipeline(text, file);
   const missing = files && pipeline !== null ? pipelineFileProblems(pipeline, existsSync) : [];

@@ -18,6 +18,7 @@ export type ErrorReason =
   | "spawn-failed"
   | "agent-failed"
   | "disk-full"
+  | "not-writable"
   | "cancelled"
   | "internal";
 

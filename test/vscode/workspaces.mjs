@@ -31,6 +31,29 @@ export function hostileWorkspace(dir) {
   return dir;
 }
 
+/** 2,000 prompts, one reference of 10,000 tokens, text of every kind; and a second root with a pipeline of its own. */
+export function bigWorkspace(dir) {
+  fresh(dir);
+  const big = join(dir, "big");
+  copySample(big);
+  for (const name of ["slope", "replay"]) rmSync(join(big, name), { recursive: true, force: true });
+  const row = (user, assistant) => JSON.stringify({ messages: [{ role: "user", content: user }, { role: "assistant", content: assistant }] });
+  const longText = "Recite the first ten thousand numbers";
+  const odd = ["👩‍👩‍👧‍👦🏳️‍🌈 family?", "ما هو مجموع 2 + 3؟", "bell and escape", "e\u0301 combined"];
+  const rows = [row(`${longText} ${"and then some ".repeat(2000)}`, "1 ".repeat(5000)), ...odd.map((text, index) => row(text, ["👩‍👩‍👧‍👦 are 4; so 4", "الجواب هو 5", "\u0007\u001b[31m so 1", "e\u0301 so 2"][index]))];
+  while (rows.length < 2000) rows.push(row(`What is ${rows.length} + ${rows.length % 97}?`, `${rows.length % 10}+${rows.length % 7}=${rows.length}; so ${rows.length + (rows.length % 97)}`));
+  writeFileSync(join(big, "data", "math.probe.jsonl"), `${rows.join("\n")}\n`);
+  writeFileSync(join(big, "seesaw.yaml"), readFileSync(join(big, "seesaw.yaml"), "utf8").replace("name: cliff", "name: big"));
+  recordRuns({ root: big, stages: ["math", "search", "tool"] });
+  const second = join(dir, "second");
+  copySample(second);
+  for (const name of ["slope", "replay"]) rmSync(join(second, name), { recursive: true, force: true });
+  writeFileSync(join(second, "seesaw.yaml"), readFileSync(join(second, "seesaw.yaml"), "utf8").replace("name: cliff", "name: second"));
+  const workspace = join(dir, "two.code-workspace");
+  writeFileSync(workspace, JSON.stringify({ folders: [{ path: "big" }, { path: "second" }] }));
+  return { workspace, longText, odd };
+}
+
 /** A folder in which there is nothing for us. */
 export function bareWorkspace(dir) {
   fresh(dir);
@@ -100,8 +123,8 @@ async function train(dir, stages, python) {
   }
 }
 
-/** One stage of four steps and one skill of sixteen prompts on the sample's model: real, and over in seconds. */
-export function tinyWorkspace(dir, python) {
+/** One stage of four steps (or more) and one skill of sixteen prompts on the sample's model: real, and over in seconds. */
+export function tinyWorkspace(dir, python, { steps = 4 } = {}) {
   fresh(dir);
   for (const name of ["models", "data"]) cpSync(join(sample, name), join(dir, name), { recursive: true });
   for (const split of ["probe", "ood"]) {
@@ -113,9 +136,9 @@ name: tiny
 base: models/m0
 skills:
   math: { probes: data/math.probe.jsonl, ood: data/math.ood.jsonl, check: { kind: number-after, marker: so } }
-probe: { every: 2, eval_every: 4, max_new_tokens: 24 }
+probe: { every: ${Math.ceil(steps / 2)}, eval_every: ${steps}, max_new_tokens: 24 }
 stages:
-  - { id: math, recipe: sft, data: data/math.train.jsonl, args: { max_steps: 4, learning_rate: 1.0e-3, per_device_train_batch_size: 8, logging_steps: 1 } }
+  - { id: math, recipe: sft, data: data/math.train.jsonl, save_every: 20, args: { max_steps: ${steps}, learning_rate: 1.0e-3, per_device_train_batch_size: 8, logging_steps: 1 } }
 `;
   writeFileSync(join(dir, "seesaw.yaml"), pipeline);
   mkdirSync(join(dir, ".vscode"), { recursive: true });

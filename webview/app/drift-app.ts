@@ -1,4 +1,5 @@
 import { LitElement, css, html, nothing, type PropertyValues, type TemplateResult } from "lit";
+import { formatCount } from "../../src/domain/format.ts";
 import type { DriftAction, DriftSelection, DriftSnapshot } from "../../src/protocol/webview.ts";
 import type { Actions } from "../actions.ts";
 import "../components/answer-list.ts";
@@ -73,6 +74,7 @@ export class DriftApp extends LitElement {
         font-size: 12px;
         white-space: pre-wrap;
         overflow-wrap: anywhere;
+        unicode-bidi: plaintext;
         letter-spacing: 0;
       }
       button.link {
@@ -95,6 +97,18 @@ export class DriftApp extends LitElement {
         margin-top: 8px;
         font-size: 11px;
         color: var(--dim);
+      }
+      .parts {
+        display: flex;
+        gap: 12px;
+        margin-top: 6px;
+        font-size: 11px;
+        color: var(--dim);
+      }
+      button.link:disabled {
+        color: var(--vscode-disabledForeground);
+        cursor: default;
+        text-decoration: none;
       }
       .legend .token {
         margin-right: 4px;
@@ -171,9 +185,22 @@ export class DriftApp extends LitElement {
           <span><span class="token weakened">a</span>weakened</span>
           <span><span class="token lost">a</span>lost (rank 4 or worse)</span>
         </div>
+        ${film.total > film.tokens.length ? this.parts(film) : nothing}
       </section>
       <section><seesaw-token-detail .film=${film} .checkpoints=${data.checkpoints} .token=${token} .row=${row}></seesaw-token-detail></section>
       <section><seesaw-answer-list .film=${film} .checkpoints=${data.checkpoints}></seesaw-answer-list></section>
+    </div>`;
+  }
+
+  /** Leads through a reference that is too long to be shown at once. */
+  private parts({ from, total, tokens }: NonNullable<DriftSnapshot["film"]>): TemplateResult {
+    const [size, next] = [tokens.length, from + tokens.length];
+    const go = (token: number | null) => () => this.actions?.select({ token });
+    return html`<div class="parts" role="group" aria-label="Parts of the reference answer">
+      <span>tokens ${formatCount(from + 1)}–${formatCount(next)} of ${formatCount(total)}</span>
+      <button class="link" ?disabled=${from === 0} @click=${go(Math.max(0, from - size / 2))}>earlier</button>
+      <button class="link" ?disabled=${next === total} @click=${go(Math.min(total - 1, next + size / 2))}>later</button>
+      <button class="link" @click=${go(null)}>most changed</button>
     </div>`;
   }
 

@@ -35,7 +35,7 @@ export class AnswerList extends LitElement {
         font-size: 12px;
         white-space: pre-wrap;
         overflow-wrap: anywhere;
-        unicode-bidi: isolate;
+        unicode-bidi: plaintext;
       }
       .mark {
         text-align: right;

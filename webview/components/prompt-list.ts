@@ -1,15 +1,25 @@
-import { LitElement, css, html, type PropertyValues, type TemplateResult } from "lit";
+import { LitElement, css, html, nothing, type PropertyValues, type TemplateResult } from "lit";
 import type { DriftCheckpoint, DriftPrompt } from "../../src/protocol/webview.ts";
 import { signed } from "../format.ts";
 import { checkMarks, checkpointName } from "../marks.ts";
 import { shared } from "../styles.ts";
 
-/** The prompts, most drifted first, with the check's result per checkpoint. Fires `choose` with the row's number. */
+/** Height of a row in CSS pixels, and how many rows are kept ready above and below what is seen. */
+const rowHeight = 22;
+const spare = 12;
+
+/**
+ * The prompts, most drifted first, with the check's result per checkpoint. Only the rows in sight are elements, so that
+ * thousands are as quick as ten. Fires `choose` with the row's number, and `enter`.
+ */
 export class PromptList extends LitElement {
-  static override properties = { prompts: { attribute: false }, checkpoints: { attribute: false }, selected: { attribute: false } };
+  static override properties = { prompts: { attribute: false }, checkpoints: { attribute: false }, selected: { attribute: false }, top: { state: true }, height: { state: true } };
   declare prompts: DriftPrompt[];
   declare checkpoints: DriftCheckpoint[];
   declare selected: number | null;
+  declare private top: number;
+  declare private height: number;
+  private observer: ResizeObserver | undefined;
 
   static override styles = [
     shared,
@@ -45,10 +55,15 @@ export class PromptList extends LitElement {
         min-height: 0;
         flex: 1;
       }
+      .all {
+        position: relative;
+      }
+      .seen {
+        position: absolute;
+        inset: 0 0 auto;
+      }
       .row {
         cursor: pointer;
-        content-visibility: auto;
-        contain-intrinsic-block-size: var(--row);
       }
       .row:hover {
         background: var(--vscode-list-hoverBackground);
@@ -76,7 +91,7 @@ export class PromptList extends LitElement {
         overflow: hidden;
         text-overflow: ellipsis;
         white-space: nowrap;
-        unicode-bidi: isolate;
+        unicode-bidi: plaintext;
       }
       .reference {
         font-weight: 600;
@@ -85,27 +100,76 @@ export class PromptList extends LitElement {
     `,
   ];
 
+  constructor() {
+    super();
+    this.top = 0;
+    this.height = 0;
+  }
+
+  override disconnectedCallback(): void {
+    super.disconnectedCallback();
+    this.observer?.disconnect();
+  }
+
   override render(): TemplateResult {
     const index = this.index();
+    const { first, last } = this.inSight();
     return html`
       <div class="head" aria-hidden="true">
         <span class="text">${this.prompts.length} ${this.prompts.length === 1 ? "prompt" : "prompts"}, most drifted first</span>
         <span class="marks">${this.checkpoints.map((checkpoint) => html`<span class=${checkpoint.isReference ? "reference" : ""} title=${checkpointName(checkpoint)}>${checkpoint.label}</span>`)}</span>
         <span class="number" title="Largest fall of the reference answer's log-probability, in nats">Δ log p</span>
       </div>
-      <div class="list" role="listbox" tabindex="0" aria-label="Prompts, most drifted first" aria-activedescendant=${index < 0 ? "" : `prompt-${index}`} @keydown=${this.key}>
-        ${this.prompts.map((prompt, at) => this.prompt(prompt, at))}
+      <div class="list" role="listbox" tabindex="0" aria-label="Prompts, most drifted first" aria-activedescendant=${index >= first && index < last ? `prompt-${index}` : nothing} @keydown=${this.key} @scroll=${this.scrolled}>
+        <div class="all" role="presentation">
+          <div class="seen" role="presentation">${this.prompts.slice(first, last).map((prompt, place) => this.prompt(prompt, first + place))}</div>
+        </div>
       </div>
     `;
   }
 
   override updated(changed: PropertyValues): void {
-    if (changed.has("selected") || changed.has("prompts")) this.renderRoot.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
+    const list = this.list();
+    const { first } = this.inSight();
+    list.querySelector<HTMLElement>(".all")?.style.setProperty("height", `${this.prompts.length * rowHeight}px`);
+    list.querySelector<HTMLElement>(".seen")?.style.setProperty("top", `${first * rowHeight}px`);
+    if (changed.has("selected") || changed.has("prompts")) this.reveal(this.index());
+  }
+
+  override firstUpdated(): void {
+    this.observer = new ResizeObserver(() => (this.height = this.list().clientHeight));
+    this.observer.observe(this.list());
   }
 
   /** Moves the keyboard to the list. */
   focusList(): void {
-    this.renderRoot.querySelector<HTMLElement>(".list")?.focus();
+    this.list().focus();
+  }
+
+  private list(): HTMLElement {
+    return this.renderRoot.querySelector(".list") as HTMLElement;
+  }
+
+  /** The rows that are elements: those in sight and some more. */
+  private inSight(): { first: number; last: number } {
+    // A list that became shorter may still stand where it no longer has rows.
+    const most = Math.max(0, this.prompts.length * rowHeight - this.height);
+    const first = Math.max(0, Math.floor(Math.min(this.top, most) / rowHeight) - spare);
+    return { first, last: Math.min(this.prompts.length, first + Math.ceil(this.height / rowHeight) + 2 * spare) };
+  }
+
+  private scrolled(): void {
+    const { scrollTop } = this.list();
+    if (Math.abs(scrollTop - this.top) >= (spare / 2) * rowHeight || scrollTop === 0) this.top = scrollTop;
+  }
+
+  private reveal(index: number): void {
+    if (index < 0) return;
+    const list = this.list();
+    const at = index * rowHeight;
+    if (at < list.scrollTop) list.scrollTop = at;
+    else if (at + rowHeight > list.scrollTop + list.clientHeight) list.scrollTop = at + rowHeight - list.clientHeight;
+    this.top = list.scrollTop;
   }
 
   private prompt(prompt: DriftPrompt, at: number): TemplateResult {
@@ -115,6 +179,8 @@ export class PromptList extends LitElement {
       class="row"
       role="option"
       id=${`prompt-${at}`}
+      aria-setsize=${this.prompts.length}
+      aria-posinset=${at + 1}
       aria-selected=${prompt.row === this.selected ? "true" : "false"}
       aria-label=${`${prompt.prompt}. Drift ${drift}. ${checks}`}
       title=${`${prompt.prompt}\nline ${prompt.line}`}

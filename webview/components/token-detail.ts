@@ -114,7 +114,7 @@ export class TokenDetail extends LitElement {
     const token = film.tokens[at];
     if (token === undefined) return html``;
     return html`
-      <h3><code>${token.display}</code><span class="dim">${token.segment === null ? nothing : `${token.segment} · `}token ${at + 1} of ${film.tokens.length}</span></h3>
+      <h3><code>${token.display}</code><span class="dim">${token.segment === null ? nothing : `${token.segment} · `}token ${film.from + at + 1} of ${film.total}</span></h3>
       <table aria-label=${`Token ${token.display} under each checkpoint`}>
         <thead>
           <tr>

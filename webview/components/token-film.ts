@@ -89,7 +89,7 @@ export class TokenFilm extends LitElement {
 
   override render(): TemplateResult {
     const { film, checkpoints } = this;
-    return html`<div class="grid" role="grid" aria-label="Tokens of the reference answer under each checkpoint" aria-rowcount=${film.rows.length} aria-colcount=${film.tokens.length + 1} @keydown=${this.key}>
+    return html`<div class="grid" role="grid" aria-label="Tokens of the reference answer under each checkpoint" aria-rowcount=${film.rows.length} aria-colcount=${film.total + 1} @keydown=${this.key}>
       ${film.rows.map((row, index) => this.row(row, index, checkpoints[row.checkpoint]))}
     </div>`;
   }
@@ -128,7 +128,7 @@ export class TokenFilm extends LitElement {
     return html`<span
       class=${classes}
       role="gridcell"
-      aria-colindex=${at + 2}
+      aria-colindex=${this.film.from + at + 2}
       aria-selected=${current ? "true" : "false"}
       aria-label=${cellLabel(token, cell, checkpoint)}
       title=${cellTitle(token, cell, checkpoint)}

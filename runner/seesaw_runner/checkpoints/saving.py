@@ -19,6 +19,8 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
+from seesaw_runner.checkpoints.safetensors_header import HeaderError, read_header
+
 WEIGHT_FILES = ("model*.safetensors", "adapter_model*.safetensors")
 
 
@@ -33,16 +35,20 @@ def weights_hash(folder: str | Path) -> str:
     """
     files = weight_files(folder)
     if not files:
-        raise CheckpointError(
-            f"{folder} has no safetensors weights. Seesaw never unpickles: save the model with safetensors "
-            f"(save_pretrained does)."
-        )
+        raise no_weights(folder)
     digest = hashlib.sha256()
     for path in files:
         with open(path, "rb") as handle:
             while block := handle.read(1 << 22):
                 digest.update(block)
     return digest.hexdigest()
+
+
+def no_weights(folder: str | Path) -> CheckpointError:
+    return CheckpointError(
+        f"{folder} has no safetensors weights. Seesaw never unpickles: save the model with safetensors "
+        f"(save_pretrained does)."
+    )
 
 
 def weight_files(folder: str | Path) -> list[Path]:
@@ -52,6 +58,20 @@ def weight_files(folder: str | Path) -> list[Path]:
 
 def step_name(step: int) -> str:
     return f"step-{step:06d}"
+
+
+def identity(folder: str | Path, digest: str | None = None) -> str:
+    """What decides a checkpoint's outputs: its weights (`digest`, hashed if not given), its config, and for an adapter
+    what it was trained on, all the way down. Two folders of one identity are one model."""
+    folder = Path(folder)
+    about = folder / "adapter_config.json"
+    parts = [digest or weights_hash(folder)]
+    for name in (about,) if about.is_file() else (folder / "config.json", folder / "generation_config.json"):
+        parts.append(hashlib.sha256(name.read_bytes()).hexdigest() if name.is_file() else "")
+    if about.is_file():
+        under = Path(str(json.loads(about.read_text(encoding="utf-8")).get("base_model_name_or_path") or ""))
+        parts.append(identity(under) if under.is_dir() else str(under))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def complete_checkpoints(folder: Path) -> list[tuple[int, Path]]:
@@ -71,11 +91,44 @@ def complete_checkpoints(folder: Path) -> list[tuple[int, Path]]:
 def newest_resumable(folder: Path) -> tuple[int, Path] | None:
     """The newest whole checkpoint that has resume state and weights with the recorded hash, or None."""
     for step, path in reversed(complete_checkpoints(folder)):
-        about = json.loads((path / "seesaw.json").read_text(encoding="utf-8"))
-        if (path / "resume" / "optimizer.safetensors").is_file() and (path / "trainer_state.json").is_file():
-            if weights_hash(path) == about.get("weights_hash"):
-                return step, path
+        resume = path / "resume"
+        needed = (path / "trainer_state.json", *(resume / n for n in ("optimizer.json", "scheduler.json")))
+        if all(p.is_file() for p in needed) and _readable(resume / "optimizer.safetensors") and intact(path):
+            return step, path
     return None
+
+
+def intact(path: Path) -> bool:
+    """Whether a checkpoint's weights have the hash that its seesaw.json records."""
+    try:
+        about = json.loads((path / "seesaw.json").read_text(encoding="utf-8"))
+        return weights_hash(path) == about["weights_hash"]
+    except (OSError, ValueError, KeyError, TypeError, CheckpointError):
+        return False
+
+
+def _readable(path: Path) -> bool:
+    try:
+        read_header(path)
+        return True
+    except (OSError, HeaderError):
+        return False
+
+
+def remove_leftovers(run: Path) -> None:
+    """What writers of dead attempts left under temporary names: half-written checkpoints and traces. Called at the
+    start of an attempt, when no other process writes to the run folder.
+
+    A checkpoint that was being replaced by a second save of its step is put back if its successor was never published.
+    """
+    for old in (run / "checkpoints").glob(".step-*.old"):
+        final = old.with_name(old.name.split(".")[1])
+        if not final.exists() and intact(old):
+            os.rename(old, final)
+    for doomed in (run / "checkpoints").glob(".step-*"):
+        shutil.rmtree(doomed, ignore_errors=True)
+    for doomed in [*run.glob("traces/*/.*.tmp"), *run.glob("buffer.json.*.tmp")]:
+        doomed.unlink(missing_ok=True)
 
 
 def begin(folder: Path, step: int) -> Path:

@@ -72,6 +72,9 @@ _SYNONYMS = {
     "optimizer": "optim",
 }
 
+#: Whole numbers from 1 on; the batch plan divides by them.
+_COUNTS = ("per_device_train_batch_size", "gradient_accumulation_steps")
+
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
@@ -128,4 +131,6 @@ def _problem(name: str, value: Any, recipe: str, known: dict[str, str]) -> tuple
         return f"the argument {name} must be {kind}, not the text {value!r}", hint
     if isinstance(value, bool) and re.fullmatch(r"(int|float)( \| None)?|Optional\[(int|float)\]", annotation):
         return f"the argument {name} must be a number, not {str(value).lower()}", "Give a number"
+    if name in _COUNTS and not isinstance(value, str) and (value is None or value < 1 or value != int(value)):
+        return f"the argument {name} must be a whole number from 1 on, not {value}", "Give at least 1"
     return "", ""

@@ -9,6 +9,7 @@ from typing import Any
 from transformers import TrainerCallback
 
 from seesaw_runner.probing.prober import Prober
+from seesaw_runner.run_folder import say
 
 
 def probe_steps(every: int | list[int] | str, total: int) -> list[int]:
@@ -37,6 +38,8 @@ class ProbeCallback(TrainerCallback):
     """Probes at its steps: after the checkpoint was saved where both fall on one step, so that a probe never costs
     weights.
 
+    `missed`: the step that the stage resumes from, where its probe point did not come about (killed in between).
+
     `clock` is when the stage's own work began (perf_counter); `probe.cost` is journalled at every probe point. `short`:
     points before the last take only the short selection of rows.
     """
@@ -53,32 +56,41 @@ class ProbeCallback(TrainerCallback):
         )
         self.steps = set(probe_steps(options["every"], total))
         self.eval_steps = set(eval_steps(options.get("eval_every"), total))
-        self.saved: tuple[int, str] | None = None
+        self.saved: tuple[int, str, str] | None = None  # step, weights hash and identity of the newest checkpoint
+        self.missed: int | None = None
         self._done = -1
 
     def on_step_end(self, args, state, control, model=None, **_: Any) -> None:
         if not control.should_save:
-            self._maybe(model, state.global_step, None)
+            self._maybe(model, state.global_step)
 
     def on_save(self, args, state, control, model=None, **_: Any) -> None:
-        known = self.saved[1] if self.saved and self.saved[0] == state.global_step else None
-        self._maybe(model, state.global_step, known)
+        self._maybe(model, state.global_step)
 
-    def _maybe(self, model, step: int, weights_hash: str | None) -> None:
+    def on_train_begin(self, args, state, control, model=None, **_: Any) -> None:
+        if self.missed is not None and self.missed == state.global_step:
+            self._maybe(model, state.global_step)
+
+    def _maybe(self, model, step: int) -> None:
         if step == self._done or self.stopping() or (step not in self.steps and step not in self.eval_steps):
             return
         self._done = step
-        self.probe(model, step, weights_hash)
+        self.probe(model, step)
 
-    def probe(self, model, step: int, weights_hash: str | None) -> None:
+    def probe(self, model, step: int) -> None:
         """Probes now, whatever the plan says, and reports the cost so far."""
         self.journal.append("stage.progress", phase="probe", step=step, total=self.total)
         full = step >= self.total or not self.short
-        self.prober.probe(model, step, evaluate=step in self.eval_steps, full=full, weights_hash=weights_hash)
-        self.cost()
+        digest, identity = self.saved[1:] if self.saved and self.saved[0] == step else (None, None)
+        evaluate = step in self.eval_steps
+        self.prober.probe(model, step, evaluate=evaluate, full=full, weights_hash=digest, identity=identity)
+        say(self.prober.told)
+        self._cost()
 
-    def cost(self) -> None:
-        """Journals what probing has cost so far: seconds, and their share of the stage's time as a person waits for it."""
+    def _cost(self) -> None:
+        """Journals what probing has cost so far: seconds, and their share of the stage's time as a person waits for
+        it.
+        """
         after_loading = time.perf_counter() - self.clock
         stage = max(process_seconds(), after_loading)
         self.journal.append(

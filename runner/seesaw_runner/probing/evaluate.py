@@ -48,9 +48,21 @@ def known_prefix(
 
 
 class Evaluator:
-    """Greedy answers for probe sets. `ends`: ids that end an answer."""
+    """Greedy answers for probe sets. `ends`: ids that end an answer. `context`: positions that the model has; an answer
+    ends there with `length`.
+    """
 
-    def __init__(self, tokenizer, *, max_new_tokens: int, ends: set[int], margin: float = 1e-3, batch_size: int = 256):
+    def __init__(
+        self,
+        tokenizer,
+        *,
+        max_new_tokens: int,
+        ends: set[int],
+        margin: float = 1e-3,
+        batch_size: int = 256,
+        context: int | None = None,
+    ):
+        self.context = context
         self.tokenizer = tokenizer
         self.max_new_tokens = max_new_tokens
         self.ends = ends
@@ -64,13 +76,17 @@ class Evaluator:
         more = generate(
             lm,
             [[*rows[i].prompt_ids, *started[i][0]] for i in todo],
-            max_new_tokens=[self.max_new_tokens - len(started[i][0]) for i in todo],
+            max_new_tokens=[self._limit(rows[i]) - len(started[i][0]) for i in todo],
             ends=self.ends,
             batch_size=self.batch_size,
         )
         for i, rest in zip(todo, more, strict=True):
             started[i] = ([*started[i][0], *rest.ids], rest.finish)
         return [(self.tokenizer.decode(ids, skip_special_tokens=True), finish or "length") for ids, finish in started]
+
+    def _limit(self, row: EncodedRow) -> int:
+        room = self.max_new_tokens if self.context is None else self.context - len(row.prompt_ids)
+        return max(0, min(self.max_new_tokens, room))
 
     def _start(self, row: EncodedRow, i: int, scores: Scores | None) -> tuple[list[int], str | None]:
         """What is known without generating: ids so far, and the finish if the answer is complete."""
@@ -80,19 +96,20 @@ class Evaluator:
         best = scores.topk_logprob[cut]
         gap = (best[:, 0] - best[:, 1]).tolist()
         ids, _ = known_prefix(row, scores.rank[cut].tolist(), scores.topk_ids[cut][:, 0].tolist(), gap, self.margin)
+        limit = self._limit(row)
         for k, token in enumerate(ids):
-            if k >= self.max_new_tokens:
+            if k >= limit:
                 return ids[:k], "length"
             if token in self.ends:
                 return ids[:k], "stop"
-        return (ids, "length") if len(ids) >= self.max_new_tokens else (ids, None)
+        return (ids, "length") if len(ids) >= limit else (ids, None)
 
 
-def judge(probes: ProbeSet, texts: Sequence[tuple[str, str]]) -> list[Answer]:
-    """Verdicts for the first usable probes of a set, as many as there are texts."""
+def judge(probes: ProbeSet, rows: Sequence[int], texts: Sequence[tuple[str, str]]) -> list[Answer]:
+    """Verdicts for some of a set's usable rows, by their place among them."""
     return [
-        Answer(text, finish, bool(probes.check.passes(text, probes.probes[i].value)))
-        for i, (text, finish) in zip(probes.usable, texts, strict=False)
+        Answer(text, finish, bool(probes.check.passes(text, probes.probes[probes.usable[i]].value)))
+        for i, (text, finish) in zip(rows, texts, strict=True)
     ]
 
 

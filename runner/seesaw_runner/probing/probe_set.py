@@ -49,8 +49,10 @@ class ProbeSet:
         return [i for i, p in enumerate(self.probes) if p.row.reason is None]
 
 
-def load_probe_sets(spec: dict, encoder: Encoder, warn: Callable[..., Any]) -> list[ProbeSet]:
-    """All probe sets of a run, in the order of the skills, `id` before `ood`.
+def load_probe_sets(
+    spec: dict, encoder: Encoder, warn: Callable[..., Any], context: int | None = None
+) -> list[ProbeSet]:
+    """All probe sets of a run, in the order of the skills, `id` before `ood`. context: positions that the model has.
 
     warn(code=, message=, fix=, severity=, where=) is told about rows that cannot be scored. OSError when a file is
     gone.
@@ -66,11 +68,13 @@ def load_probe_sets(spec: dict, encoder: Encoder, warn: Callable[..., Any]) -> l
         for split in ("id", "ood"):
             path = skill["probes"].get(split)
             if path:
-                sets.append(_load(skill["id"], split, path, check, encoder, warn))
+                sets.append(_load(skill["id"], split, path, check, encoder, warn, context))
     return sets
 
 
-def _load(skill: str, split: str, path: str, check: Check, encoder: Encoder, warn: Callable[..., Any]) -> ProbeSet:
+def _load(
+    skill: str, split: str, path: str, check: Check, encoder: Encoder, warn: Callable[..., Any], context: int | None
+) -> ProbeSet:
     probes: list[Probe] = []
     names: dict[str, int] = {}
     for source in read_rows(path):
@@ -79,6 +83,11 @@ def _load(skill: str, split: str, path: str, check: Check, encoder: Encoder, war
         else:
             value = source.value
             row = encoder.encode(value, last_only=True)
+            if row.reason is None and context is not None and len(row.ids) > context:
+                # Not cut: half an answer is another probe, and positions beyond the context give no honest score.
+                row = EncodedRow(
+                    reason=f"The probe has {len(row.ids)} tokens, more than the {context} of the model's context."
+                )
         fields = value if isinstance(value, dict) else {}
         tags = [t for t in fields["tags"] if isinstance(t, str)] if isinstance(fields.get("tags"), list) else []
         probe = Probe(source.line, row_hashes(value).full, value, row, tags)

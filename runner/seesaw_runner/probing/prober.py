@@ -6,6 +6,8 @@ what later points are compared with; `probe` is called at every probe point. Onl
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 
 import torch
 
+from seesaw_runner.journal import standing_events
 from seesaw_runner.probing.evaluate import Answer, Evaluator, judge, margin_for
 from seesaw_runner.probing.flags import SeriesStart, Watch, quantile
 from seesaw_runner.probing.probe_set import ProbeSet, load_probe_sets, template_hash, tokenizer_hash
@@ -31,15 +34,17 @@ NOISE_ROWS = 16
 
 
 class Prober:
-    """spec: run.json. journal: `append(type, **fields)`. `seconds`: time spent here so far."""
+    """spec: run.json. journal: `append(type, **fields)`. context: positions that the model has. `seconds`: time spent
+    here so far. `told`: one line for people about the newest probe point.
+    """
 
-    def __init__(self, spec: dict, run: Path, journal, tokenizer, device: Device):
+    def __init__(self, spec: dict, run: Path, journal, tokenizer, device: Device, context: int | None = None):
         self.spec, self.run, self.journal, self.device, self.tokenizer = spec, run, journal, device, tokenizer
-        self.options = spec["probe"]
+        self.options, self.context = spec["probe"], context
         began = time.perf_counter()
         self.encoder = Encoder(tokenizer)
         self.sets: list[ProbeSet] = load_probe_sets(
-            spec, self.encoder, lambda **finding: journal.append("warning", **finding)
+            spec, self.encoder, lambda **finding: journal.append("warning", **finding), context
         )
         self.rows = [s.probes[i].row for s in self.sets for i in s.usable]
         self.whole = whole(self.sets)
@@ -49,6 +54,7 @@ class Prober:
         self.noise: dict[str, dict[str, float]] = {}
         self.watch: Watch | None = None
         self.same_base = False
+        self.told = ""
         self.seconds = time.perf_counter() - began
 
     @property
@@ -63,27 +69,30 @@ class Prober:
         model: torch.nn.Module,
         *,
         weights_hash: str,
-        base_hash: str,
+        identity: str,
+        base_identity: str,
         load_base: Callable[[], torch.nn.Module],
         looks: int,
         events: Iterable[dict] = (),
     ) -> None:
         """Scores the start checkpoint (step 0), measures noise, freezes the references and opens the watch.
 
-        looks: planned probe points after step 0, for the flags' budget. events: the journal so far, in a later attempt.
+        identity, base_identity: `saving.identity` of the start and the base. looks: planned probe points after step 0,
+        for the flags' budget. events: the journal so far, in a later attempt.
         load_base is called only when KL to a base other than the start is wanted and the cache does not have it.
         """
         began = time.perf_counter()
-        events = list(events)
+        journalled = list(events)
+        events = standing_events(journalled)
         self.scorer = self._scorer(model)
         self._describe(model)
-        self.same_base = base_hash == weights_hash
-        entry = self.cache.load(weights_hash, self.device.torch) or self._fresh(weights_hash)
+        self.same_base = base_identity == identity
+        entry = self.cache.load(identity, self.device.torch) or self._fresh()
         if entry.texts is None:
             entry.texts = self._texts(entry.scores, self.whole.rows)
-            self.cache.save(weights_hash, entry)
+            self.cache.save(identity, entry)
         self.noise = entry.noise
-        self._keep_references(entry.reference, base_hash, load_base)
+        self._keep_references(entry.reference, base_identity, load_base)
         scores = entry.scores
         if "base" in self.whole.references:
             hidden = entry.reference.hidden
@@ -93,14 +102,22 @@ class Prober:
         self._settle_kl(scores)
         self.writer.remember_start(scores)
         self.start_answers = self._judge(self.whole, self.sets, dict(enumerate(entry.texts)))
-        self._open_watch(looks, events)
-        if not any(e.get("type") == "probe.scored" and e.get("step") == 0 for e in events):
+        self._open_watch(looks, journalled)
+        if not self.scored(0, events):
             seconds = time.perf_counter() - began
             self._report(0, self.start_answers, seconds)
             self._write(0, self.whole, scores, self.start_answers, weights_hash, seconds)
+        self.told = "step 0: " + ", ".join(
+            f"{s.id} {sum(a.correct for a in self.start_answers[s.id])}/{len(s.usable)} right" for s in self.sets
+        )
         for kind, body in self.watch.not_measurable():
             self.journal.append(kind, **body)
         self.seconds += time.perf_counter() - began
+
+    def scored(self, step: int, events: Iterable[dict]) -> bool:
+        """Whether a journal has every set's scores at a step, and no later attempt made them void."""
+        found = {(e["skill"], e["split"]) for e in events if e.get("type") == "probe.scored" and e.get("step") == step}
+        return all((s.skill, s.split) in found for s in self.sets)
 
     def _scorer(self, model: torch.nn.Module) -> Scorer:
         return Scorer(
@@ -117,6 +134,7 @@ class Prober:
             max_new_tokens=int(self.options["max_new_tokens"]),
             ends=end_ids(lm.model, self.tokenizer),
             margin=margin_for(self.device.dtype),
+            context=self.context,
         )
         self.meta = {
             "engine": lm.engine,
@@ -126,7 +144,7 @@ class Prober:
             "temperature": 1.0,
             "tokenizer_hash": tokenizer_hash(self.tokenizer),
             "template_hash": template_hash(self.tokenizer),
-            "top_k": int(self.options["top_k"]),
+            "top_k": min(int(self.options["top_k"]), lm.vocabulary),
             "mask": self.encoder.method,
             "device": self.device.name,
             "path": lm.path,
@@ -137,8 +155,10 @@ class Prober:
             "probes": [[s.id, s.hash] for s in self.sets],
             "ends": sorted(self.evaluator.ends),
             "torch": torch.__version__,
+            "context": self.context,
+            "tokens": _tokens_hash(self.rows),
         }
-        self.cache = ReferenceCache(cache_folder(self.run), identity)
+        self.cache = ReferenceCache(cache_folder(self.run), identity, row_starts(self.rows))
         self.meta |= {"run": self.spec["id"], "stage": self.spec["stage"]}
         if self.encoder.method == "prefix":
             self.meta["mask_note"] = (
@@ -154,7 +174,7 @@ class Prober:
                 "computed whole, a few rows at a time, and KL is not available.",
             )
 
-    def _fresh(self, weights_hash: str) -> Entry:
+    def _fresh(self) -> Entry:
         """Scores of the start checkpoint computed now, with its noise."""
         hidden = self.scorer.hidden(self.rows) if self.scorer.lm.split else None
         scores = self.scorer.score(self.rows, None, hidden)
@@ -173,7 +193,7 @@ class Prober:
         }
         return {s.id: noise for s in self.sets}
 
-    def _keep_references(self, start: Reference, base_hash: str, load_base: Callable[[], torch.nn.Module]) -> None:
+    def _keep_references(self, start: Reference, base_identity: str, load_base: Callable[[], torch.nn.Module]) -> None:
         """References for KL, for all rows and for the short selection."""
         wanted = self.options.get("kl") or []
         if not self.scorer.lm.split or not wanted:
@@ -181,7 +201,7 @@ class Prober:
         if "start" in wanted or self.same_base:
             self.whole.references["start"] = _off_device(start)
         if "base" in wanted and not self.same_base:
-            entry = self.cache.load(base_hash, self.device.torch)
+            entry = self.cache.load(base_identity, self.device.torch)
             if entry is None:
                 base = self._scorer(load_base())
                 hidden = base.hidden(self.rows)
@@ -219,11 +239,19 @@ class Prober:
     # ---- a probe point
 
     def probe(
-        self, model: torch.nn.Module, step: int, *, evaluate: bool, full: bool, weights_hash: str | None = None
+        self,
+        model: torch.nn.Module,
+        step: int,
+        *,
+        evaluate: bool,
+        full: bool,
+        weights_hash: str | None = None,
+        identity: str | None = None,
     ) -> None:
         """Scores at `step`, looks at every series, runs checks where due or asked for by a flag, writes traces.
 
-        full: every row, else the short selection. weights_hash: of the checkpoint saved at this step, if one was.
+        full: every row, else the short selection. weights_hash, identity: of the checkpoint saved at this step, if one
+        was.
         """
         began = time.perf_counter()
         if self.scorer.lm.outer is not model:
@@ -239,23 +267,31 @@ class Prober:
         if evaluate:
             answers = self._evaluate(step, chosen, scores, self.sets, texts)
         flags: list[tuple[str, dict[str, Any]]] = []
+        drift: list[str] = []
         for k, s in enumerate(self.sets):
-            look = self.watch.look(step, s.id, [nll[j] - self.writer.start_nll[chosen.rows[j]] for j in chosen.part(k)])
+            deltas = [nll[j] - self.writer.start_nll[chosen.rows[j]] for j in chosen.part(k)]
+            look = self.watch.look(step, s.id, deltas)
+            drift.append(f"{s.id} {sum(deltas) / max(1, len(deltas)):+.3f}")
             flags += look.events
             if look.needs_check:
                 if s.id not in answers:
                     answers |= self._evaluate(step, chosen, scores, [s], texts)
-                before = self.start_answers[s.id][: len(answers[s.id])]  # a selection takes the first rows of each set
+                before = [self.start_answers[s.id][i] for i in chosen.within(k, self.whole.offsets[k])]
                 flags.append(
                     self.watch.test(step, s.id, [a.correct for a in before], [a.correct for a in answers[s.id]])
                 )
+            state = self.watch.state(s.id)
+            drift[-1] += f" {state}" if state in ("drifting", "confirmed", "recovered") else ""
+            if s.id in answers:
+                drift[-1] += f" ({sum(a.correct for a in answers[s.id])}/{len(answers[s.id])} right)"
+        self.told = f"step {step}: mean change of the answers' NLL in nats: " + ", ".join(drift)
         self._write(step, chosen, scores, answers, weights_hash, time.perf_counter() - began)
         for kind, body in flags:
             self.journal.append(kind, **body)
-        if weights_hash and full and hidden is not None and len(texts) == len(self.rows):
+        if identity and full and hidden is not None and len(texts) == len(self.rows):
             # The next stage starts here. Noise is a matter of the engine, so the start's is this checkpoint's too.
             reference = Reference(hidden, self.scorer.lm.head)
-            self.cache.save(weights_hash, Entry(reference, scores, [texts[i] for i in range(len(texts))], self.noise))
+            self.cache.save(identity, Entry(reference, scores, [texts[i] for i in range(len(texts))], self.noise))
         self.seconds += time.perf_counter() - began
 
     def _texts(self, scores: Scores, rows: list[int]) -> list[tuple[str, str]]:
@@ -279,7 +315,7 @@ class Prober:
         self, chosen: Selection, sets: list[ProbeSet], texts: dict[int, tuple[str, str]]
     ) -> dict[str, list[Answer]]:
         return {
-            s.id: judge(s, [texts[chosen.rows[j]] for j in chosen.part(k)])
+            s.id: judge(s, chosen.within(k, self.whole.offsets[k]), [texts[chosen.rows[j]] for j in chosen.part(k)])
             for k, s in enumerate(self.sets)
             if s in sets
         }
@@ -304,6 +340,11 @@ class Prober:
         self.writer.write(
             step, chosen, scores, answers, {**self.meta, "weights_hash": weights_hash}, self.noise, seconds
         )
+
+
+def _tokens_hash(rows: list) -> str:
+    """Identity of what is scored, id by id: whatever made these ids (tokenizer, template, encoder), it is in them."""
+    return hashlib.sha256(json.dumps([[r.ids, r.scored, r.prompt_ids] for r in rows]).encode()).hexdigest()
 
 
 def _off_device(reference: Reference) -> Reference:

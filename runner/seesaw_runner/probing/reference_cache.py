@@ -8,15 +8,17 @@ and nothing else.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from seesaw_runner.scoring.causal_lm import Head
@@ -40,10 +42,12 @@ class Entry:
 
 
 class ReferenceCache:
-    """folder None: nothing is kept. identity: all that decides the numbers besides the weights."""
+    """folder None: nothing is kept. identity: all that decides the numbers besides the weights. starts: where the
+    tokens of every row begin (`row_starts`): an entry of another shape is none.
+    """
 
-    def __init__(self, folder: Path | None, identity: dict[str, Any]):
-        self.folder = folder
+    def __init__(self, folder: Path | None, identity: dict[str, Any], starts: list[int]):
+        self.folder, self.starts = folder, starts
         self._identity = json.dumps(identity, sort_keys=True)
 
     def _path(self, weights_hash: str) -> Path:
@@ -60,6 +64,8 @@ class ReferenceCache:
                 about = json.loads(file.metadata()["seesaw"])
                 t = {name: file.get_tensor(name) for name in file.keys()}
             if about["identity"] != self._identity or about["weights_hash"] != weights_hash:
+                return None
+            if about["starts"] != self.starts or about["checksum"] != _checksum(t):
                 return None
             bias = t.get("head.bias")
             head = torch.nn.Linear(
@@ -83,8 +89,11 @@ class ReferenceCache:
             return None
 
     def save(self, weights_hash: str, entry: Entry) -> None:
-        """Keeps an entry if it is small. A full disk or a read-only folder is no error here."""
-        module = entry.reference.head.module
+        """Keeps an entry if it is small. A full disk or a read-only folder is no error here.
+
+        weights_hash: `saving.identity` of the checkpoint.
+        """
+        module = getattr(entry.reference.head, "module", None)
         weight = getattr(module, "weight", None)
         if self.folder is None or not isinstance(module, torch.nn.Linear) or weight is None:
             return
@@ -102,7 +111,9 @@ class ReferenceCache:
             tensors["head.bias"] = module.bias.detach()
         if sum(t.nbytes for t in tensors.values()) > MAX_BYTES:
             return
+        tensors = {k: v.cpu().contiguous() for k, v in tensors.items()}
         about = {
+            "checksum": _checksum(tensors),
             "identity": self._identity,
             "weights_hash": weights_hash,
             "starts": s.starts,
@@ -115,14 +126,21 @@ class ReferenceCache:
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            save_file(
-                {k: v.cpu().contiguous() for k, v in tensors.items()}, temporary, metadata={"seesaw": json.dumps(about)}
-            )
+            save_file(tensors, temporary, metadata={"seesaw": json.dumps(about)})
             os.replace(temporary, path)
             for old in sorted(self.folder.glob("scores-*.safetensors"), key=lambda p: p.stat().st_mtime)[:-MAX_ENTRIES]:
                 old.unlink(missing_ok=True)
-        except OSError:
-            temporary.unlink(missing_ok=True)
+        except (OSError, SafetensorError):  # safetensors wraps the system's errors
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+def _checksum(tensors: dict[str, torch.Tensor]) -> int:
+    """CRC-32 over the bytes of all tensors, by name: a torn or rotten file must not give numbers."""
+    value = 0
+    for name in sorted(tensors):
+        value = zlib.crc32(tensors[name].detach().flatten().view(torch.uint8).numpy(), value)
+    return value
 
 
 def cache_folder(run: Path) -> Path | None:

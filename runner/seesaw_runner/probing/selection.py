@@ -1,5 +1,5 @@
 """Which probe rows a probe point scores: all of them at the start and the end of a stage, and between them too unless
-the stage is so short that this would take more than its share; then the first rows of every set."""
+the stage is so short that this would take more than its share; then a few rows of every set, always the same ones."""
 
 from __future__ import annotations
 
@@ -26,6 +26,10 @@ class Selection:
     def part(self, k: int) -> range:
         return range(self.offsets[k], self.offsets[k + 1])
 
+    def within(self, k: int, first: int) -> list[int]:
+        """The chosen rows of set k, counted within its usable rows; `first` is where those begin among all."""
+        return [self.rows[j] - first for j in self.part(k)]
+
 
 def whole(sets: list[ProbeSet]) -> Selection:
     offsets = [0]
@@ -35,10 +39,13 @@ def whole(sets: list[ProbeSet]) -> Selection:
 
 
 def shortened(sets: list[ProbeSet], every: Selection) -> Selection:
-    """The first MIN_ROWS usable rows of each set: enough for a flag."""
+    """MIN_ROWS usable rows of each set: enough for a flag. Those with the smallest hashes: a sample that does not
+    depend on how the file is sorted (its first rows may all be easy, or of one kind).
+    """
     rows, offsets = [], [0]
-    for k in range(len(sets)):
-        rows += list(every.part(k))[:MIN_ROWS]
+    for k, s in enumerate(sets):
+        order = sorted(range(len(s.usable)), key=lambda i: (s.probes[s.usable[i]].hash, i))
+        rows += sorted(every.offsets[k] + i for i in order[:MIN_ROWS])
         offsets.append(len(rows))
     return Selection(rows, offsets)
 

@@ -103,7 +103,8 @@ class ProbeWriter:
         answers: list[Answer] | None,
     ) -> list[TraceRow]:
         out, part = [], chosen.part(k)
-        place = {s.usable[n]: j for n, j in enumerate(part)}  # a selection takes the first usable rows of each set
+        first = sum(len(other.usable) for other in self.sets[:k])
+        place = {s.usable[i]: j for i, j in zip(chosen.within(k, first), part, strict=True)}
         for index, probe in enumerate(s.probes):
             row = TraceRow(probe.line, probe.hash, probe.row.prompt, probe.row.reference, probe.tags, probe.row.reason)
             out.append(row)

@@ -10,6 +10,7 @@ write another recipe, copy this file: it reads from top to bottom, and `main` is
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -27,6 +28,7 @@ from seesaw_runner.run_folder import (  # noqa: E402
     describe,
     load_spec,
     report,
+    say,
     write_outcome,
 )
 
@@ -68,6 +70,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         spec = load_spec(run)
         journal = Journal(run / "journal.jsonl", attempt_number(attempt)) if rank == 0 else NullJournal()
+        if rank == 0:
+            say(f"Stage {spec['stage']} from {spec['start']['label']}, run {spec['id']}, {attempt.name}")
         preflight(spec, run, journal)
         return train(spec, run, attempt, journal)
     except BaseException as error:
@@ -79,7 +83,10 @@ def main(argv: list[str] | None = None) -> int:
 
             if is_out_of_memory(error):
                 code, message = "out-of-memory", _memory_advice(error)
-        report(error)
+        if not isinstance(error, StageError):
+            report(error)
+        if rank == 0:
+            say(f"Failed ({code}): {message}")
         write_outcome(attempt, code, message, where)
         return 1
     finally:
@@ -101,6 +108,8 @@ def preflight(spec: dict, run: Path, journal) -> None:
     findings = check(spec, run)
     for finding in findings:
         journal.append("warning", **finding.to_event())
+        if finding.severity != "info" and int(os.environ.get("RANK", "0")) == 0:
+            say(str(finding))
     for name, advice in REFUSED_ARGUMENTS.items():
         if spec["args"].get(name):
             raise StageError(
@@ -129,14 +138,14 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
     from trl import SFTConfig, SFTTrainer
 
     from seesaw_runner.checkpoints import saving
-    from seesaw_runner.journal import read_events
+    from seesaw_runner.journal import read_events, standing_events
     from seesaw_runner.probing.callback import ProbeCallback, eval_steps, probe_steps
     from seesaw_runner.probing.prober import Prober
     from seesaw_runner.probing.selection import probes_are_dear
     from seesaw_runner.scoring.encode import Encoder
     from seesaw_runner.training.callbacks import LedgerCallback, ProgressCallback, SaveCallback, StopWatch
     from seesaw_runner.training.device import choose
-    from seesaw_runner.training.loading import load_model, load_tokenizer
+    from seesaw_runner.training.loading import context_length, load_model, load_tokenizer
     from seesaw_runner.training.plan import make_plan, total_steps
     from seesaw_runner.training.stage_trainer import StageTrainer
 
@@ -157,10 +166,13 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
     tokenizer = load_tokenizer(start)
     model = load_model(start, device.dtype, device.torch)
     start_hash = saving.weights_hash(start)
-    base_hash = start_hash if spec["base"] == start else saving.weights_hash(spec["base"])
+    start_identity = saving.identity(start, start_hash)
+    base_identity = start_identity if spec["base"] == start else saving.identity(spec["base"])
 
     # Data: own rows and replayed rows, encoded by the same code that encodes the probes.
-    encoder = Encoder(tokenizer, arguments.get("max_length", 1024))
+    context = context_length(model)
+    longest = min((n for n in (arguments.get("max_length", 1024), context) if n), default=None)
+    encoder = Encoder(tokenizer, longest)
     own = read_training_rows(spec["data"], encoder, journal, scored=arguments.get("assistant_only_loss", True))
     buffer, old = replay_rows(spec, run, encoder, journal, attempt)
     rows = own + [row for _, row in old]
@@ -174,16 +186,19 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
         int(arguments.get("max_steps", -1)),
         float(arguments.get("num_train_epochs", 3)),
     )
-    plan = make_plan(
-        lengths=[len(r.ids) for r in rows],
-        own=len(own),
-        steps=steps,
-        batch=batch,
-        accumulation=accumulation,
-        world=world,
-        ratio=float(spec["replay"]["ratio"]) if buffer else 0.0,
-        seed=seed,
-    )
+    try:
+        plan = make_plan(
+            lengths=[len(r.ids) for r in rows],
+            own=len(own),
+            steps=steps,
+            batch=batch,
+            accumulation=accumulation,
+            world=world,
+            ratio=float(spec["replay"]["ratio"]) if buffer else 0.0,
+            seed=seed,
+        )
+    except ValueError as error:  # nothing to draw from
+        raise StageError("bad-data", str(error)) from error
     every_token = not arguments.get("assistant_only_loss", True)
     dataset = Dataset.from_dict({"input_ids": [r.ids for r in rows], "labels": [labels(r, every_token) for r in rows]})
 
@@ -192,8 +207,13 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
     points = {*probe_steps(spec["probe"]["every"], steps), *eval_steps(spec["probe"].get("eval_every"), steps)}
     lengths = [len(r.ids) for r in rows]
     tokens = [sum(lengths[i] for i in plan.rows_of(s)) for s in range(1, steps + 1)]
-    resume = saving.newest_resumable(run / "checkpoints") if attempt_number(attempt) > 1 else None
-    finished = [c for c in saving.complete_checkpoints(run / "checkpoints") if c[0] == steps]
+    again = attempt_number(attempt) > 1
+    if again and rank == 0:
+        saving.remove_leftovers(run)
+    whole = [c for c in saving.complete_checkpoints(run / "checkpoints") if saving.intact(c[1])] if again else []
+    finished = whole[-1][1] if whole and whole[-1][0] == steps else None
+    resume = saving.newest_resumable(run / "checkpoints") if again and not finished else None
+    resumed = steps if finished else resume[0] if resume else None
     journal.append(
         "run.started",
         stage=spec["stage"],
@@ -206,31 +226,47 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
         start_label=spec["start"]["label"],
         rows=len(own),
         replay_rows=len(old),
-        resumed_from=resume[0] if resume else None,
+        resumed_from=resumed,
         packages=versions(),
         processes=world,
     )
+    events = standing_events(read_events(run / "journal.jsonl")) if again else []
+    told = {e["step"] for e in events if e["type"] == "checkpoint.saved"}
+    for step, path in whole:  # the process died between writing a checkpoint and saying so
+        if step <= (resumed or 0) and step not in told:
+            about = json.loads((path / "seesaw.json").read_text(encoding="utf-8"))
+            tell_saved(journal, run, step, path, about["kind"], step == steps, about["weights_hash"])
+    if rank == 0:
+        replayed = f" and {len(old)} to replay" if buffer else ""
+        say(f"{device.name}, {device.dtype_name}: {steps} steps over {len(own)} rows{replayed}")
+        if resumed is not None:
+            say(f"goes on from step {resumed}")
     prober = probing = None
     if rank == 0 and spec["skills"]:
         journal.append("stage.progress", phase="probe", step=0, total=steps, message="scoring the start checkpoint")
-        prober = Prober(spec, run, journal, tokenizer, device)
+        prober = Prober(spec, run, journal, tokenizer, device, context)
         prober.start(
             model,
             weights_hash=start_hash,
-            base_hash=base_hash,
+            identity=start_identity,
+            base_identity=base_identity,
             load_base=lambda: load_model(spec["base"], device.dtype, device.torch),
             looks=len(points),
-            events=read_events(run / "journal.jsonl") if attempt_number(attempt) > 1 else (),
+            events=read_events(run / "journal.jsonl") if again else (),
         )
+        say(prober.told)
         short = probes_are_dear(points=len(points) + 1, probe_tokens=prober.tokens, train_tokens=sum(tokens))
         probing = ProbeCallback(
             prober, journal, total=steps, clock=clock, short=short, stopping=lambda: watch.reason is not None
         )
-    if finished and attempt_number(attempt) > 1:
+        if resume and not prober.scored(resume[0], events):
+            probing.missed = resume[0]
+    if finished:
         # The weights were complete when the last attempt ended: what may be missing is their probe point.
         if probing:
-            path = finished[-1][1]
-            probing.probe(load_model(str(path), device.dtype, device.torch), steps, saving.weights_hash(path))
+            digest = saving.weights_hash(finished)
+            probing.saved = (steps, digest, saving.identity(finished, digest))
+            probing.probe(load_model(str(finished), device.dtype, device.torch), steps)
         return 0
 
     # Train.
@@ -245,16 +281,8 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
 
     def saved(step: int, path: Path, kind: str, final: bool, digest: str, size: int) -> None:
         if probing:
-            probing.saved = (step, digest)
-        journal.append(
-            "checkpoint.saved",
-            step=step,
-            path=path.relative_to(run).as_posix(),
-            kind=kind,
-            final=final,
-            weights_hash=digest,
-            bytes=size,
-        )
+            probing.saved = (step, digest, saving.identity(path, digest))
+        tell_saved(journal, run, step, path, kind, final, digest, size)
 
     trainer.prepare_stage(
         plan=plan,
@@ -305,12 +333,31 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
             f"step {step}",
         )
         return 1
-    if probing:
-        probing.cost()
+    if rank == 0:
+        label, share = f"M{spec['index']}", f", {prober.seconds:.1f} s of it probing" if prober else ""
+        say(f"Done: {label} is checkpoints/{saving.step_name(steps)}; {time.perf_counter() - clock:.1f} s{share}")
     return 0
 
 
 # ---- parts
+
+
+def tell_saved(
+    journal, run: Path, step: int, path: Path, kind: str, final: bool, digest: str, size: int | None = None
+) -> None:
+    """The `checkpoint.saved` event of a published checkpoint."""
+    if size is None:
+        size = sum(p.stat().st_size for p in path.rglob("*") if p.is_file())
+    journal.append(
+        "checkpoint.saved",
+        step=step,
+        path=path.relative_to(run).as_posix(),
+        kind=kind,
+        final=final,
+        weights_hash=digest,
+        bytes=size,
+    )
+    say(f"step {step}: checkpoint saved in {path.relative_to(run).as_posix()}")
 
 
 def read_training_rows(path: str, encoder, journal, *, scored: bool) -> list:
@@ -337,6 +384,17 @@ def read_training_rows(path: str, encoder, journal, *, scored: bool) -> list:
             where=f"{path}:{places[0][0]}",
             message=f"{len(places)} training rows are left out. Line {places[0][0]}: {places[0][1]}",
             fix="Correct or remove these rows.",
+        )
+    cut = [row for row in rows if row.cut]
+    if cut:
+        journal.append(
+            "warning",
+            code="row-cut",
+            severity="warning",
+            where=path,
+            message=f"{len(cut)} of {len(rows)} training rows are cut to {encoder.max_length} tokens, so the end of "
+            "their answers is not learned.",
+            fix="Raise max_length (up to the model's context), or shorten these rows.",
         )
     if not rows:
         first = next(iter(bad.values()), [(1, "the file has no rows")])[0]
@@ -441,7 +499,7 @@ def trainable_parameters(model, adapter: dict | None) -> int:
     from torch import device as torch_device
 
     with torch_device("meta"):
-        ghost = copy.deepcopy(model).to("meta")
+        ghost = type(model)(copy.deepcopy(model.config))  # not a copy of the model: that would double the memory
         return sum(p.numel() for p in get_peft_model(ghost, lora_config(adapter)).parameters() if p.requires_grad)
 
 

@@ -4,6 +4,7 @@ buffer.json.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -98,9 +99,13 @@ class Buffer:
 
 
 def build_buffer(replay_spec: dict, *, skills: list[dict], seed: int, root: str | Path, trusted: bool) -> Buffer:
-    """Builds the buffer that `replay` of run.json describes. The same input and seed give the same buffer."""
+    """Builds the buffer that `replay` of run.json describes. The same input and seed give the same buffer.
+
+    A row whose prompt is also a probe's never gets in (`dropped.probe`): training on it would hide forgetting.
+    """
     kept: list[list[BufferRow]] = []
-    sources, dropped = [], {"quality": 0, "duplicate": 0}
+    sources, dropped = [], {"quality": 0, "duplicate": 0, "probe": 0}
+    probes = probe_hashes(skills)
     seen: set[str] = set()
     diversity = replay_spec.get("diversity")
     near = NearDuplicates(diversity["minhash"]) if diversity else None
@@ -114,6 +119,9 @@ def build_buffer(replay_spec: dict, *, skills: list[dict], seed: int, root: str 
                 continue
             passed += 1
             hashes = row_hashes(row.value)
+            if hashes.prompt in probes or hashes.full in probes:
+                dropped["probe"] += 1
+                continue
             # The same record twice is one member, whatever `diversity` says: members are known by their hash.
             if hashes.full in seen or (near and not near.add(row_shingles(row.value))):
                 dropped["duplicate"] += 1
@@ -138,6 +146,19 @@ def build_buffer(replay_spec: dict, *, skills: list[dict], seed: int, root: str 
             "data files"
         )
     return Buffer(replay_spec["buffer"], seed, replay_spec["ratio"], taken, dropped, sources)
+
+
+def probe_hashes(skills: list[dict]) -> set[str]:
+    """Prompt hashes of every probe, and the whole row's where it has no prompt. A file that is gone has none: that is
+    preflight's to say."""
+    found: set[str] = set()
+    for path in {path for skill in skills for path in (skill.get("probes") or {}).values() if path}:
+        with contextlib.suppress(OSError):
+            for row in read_rows(path):
+                if row.error is None:
+                    hashes = row_hashes(row.value)
+                    found.add(hashes.prompt or hashes.full)
+    return found
 
 
 def share_out(total: int, available: list[int]) -> list[int]:

@@ -34,6 +34,7 @@ class EncodedRow:
     ends: list[int] = field(default_factory=list)
     reason: str | None = None
     note: str | None = None
+    cut: bool = False
 
 
 class RowError(ValueError):
@@ -244,6 +245,7 @@ class Encoder:
                 )
             raise RowError("The row has no token to score: its answer is empty.")
         if row.scored[-1] >= limit:
+            row.cut = True
             row.note = f"Cut to max_length = {limit} tokens ({len(row.ids)} were given)."
         row.scored = kept
         row.ids = row.ids[: kept[-1] + 1]

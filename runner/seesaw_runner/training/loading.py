@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
-from seesaw_runner.checkpoints.saving import CheckpointError, weights_hash
+from seesaw_runner.checkpoints.saving import no_weights, weight_files
 from seesaw_runner.run_folder import StageError
 
 
@@ -62,10 +62,8 @@ def load_model(folder: str, dtype: torch.dtype, device: torch.device, attention:
             raise StageError(
                 "bad-checkpoint", f"The adapter in {folder} cannot be applied: {_first_line(error)}", folder
             ) from error
-    try:
-        weights_hash(folder)
-    except CheckpointError as error:
-        raise StageError("bad-checkpoint", str(error), folder) from error
+    if not weight_files(folder):
+        raise StageError("bad-checkpoint", str(no_weights(folder)), folder)
     options: dict[str, Any] = {"attn_implementation": attention} if attention else {}
     try:
         model, info = AutoModelForCausalLM.from_pretrained(
@@ -93,6 +91,12 @@ def load_model(folder: str, dtype: torch.dtype, device: torch.device, attention:
             folder,
         )
     return model.to(device)
+
+
+def context_length(model: torch.nn.Module) -> int | None:
+    """How many positions the model has, or None where its config does not say."""
+    found = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return found if isinstance(found, int) and found > 0 else None
 
 
 def _first_line(error: BaseException) -> str:

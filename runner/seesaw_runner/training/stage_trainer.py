@@ -6,6 +6,7 @@ test).
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,23 @@ class StageTrainer:
     # ---- writing
 
     def _save_checkpoint(self, model, trial) -> None:
-        """Temporary folder, everything into it, rename. Every process adds its random state; rank 0 does the rest."""
+        """Temporary folder, everything into it, rename. Every process adds its random state; rank 0 does the rest.
+
+        When it fails (a full disk), nothing is left of it: the room may be what the next attempt needs.
+        """
+        temporary: list[Path] = []
+        try:
+            self._save_whole(temporary)
+        except BaseException:
+            for folder in temporary:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    def _save_whole(self, started: list[Path]) -> None:
         step, final = self.state.global_step, self.state.global_step >= self.state.max_steps
         rank, main = self.args.process_index, self.args.process_index == 0
         temporary = saving.begin(self.stage_folder, step) if main else None
+        started += [temporary] if temporary else []
         if self.args.world_size > 1:
             name = [str(temporary)]
             _share_text(name)

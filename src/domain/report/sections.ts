@@ -1,5 +1,6 @@
 import { falseAlarmText } from "../flagText.ts";
 import { formatDuration, formatInterval, formatNumber, formatPercent, formatPlural, formatSigned } from "../format.ts";
+import { runSeconds } from "../reduceRun.ts";
 import { flagMark } from "../skillsTable.ts";
 import { minimumDetectableDifference } from "../statistics.ts";
 import type { FlagState } from "../../protocol/journal.ts";
@@ -65,7 +66,7 @@ export function flagsSection({ flags: all, pipeline }: ReportModel): Html {
       ? html`<p class="muted">No flags were raised.</p>`
       : html`<ol class="flags">${flags.map(({ state, stage, step, title, text }) => html`<li><span class="mark ${state}">${flagMark(state)}</span><span class="at">${stage} · step ${step}</span><div><b>${title}</b><p>${text}</p></div></li>`)}</ol>`
   }</div>
-${unwatched.map(({ stage, names, reason }) => html`<p class="note">Not watched in <b>${stage}</b>: ${names.join(", ")}. ${reason}</p>`)}</section>`;
+${unwatched.map((sentence) => html`<p class="note">${sentence}</p>`)}</section>`;
 }
 
 export function segmentsSection({ segments, chain }: ReportModel): Html | null {
@@ -91,13 +92,18 @@ export function replaySection({ replay }: ReportModel): Html {
   }</section>`;
 }
 
-export function environmentSection({ runs, formatTime }: ReportModel): Html {
+export function environmentSection({ runs, formatTime, made }: ReportModel): Html {
   return html`<section><h2>Runs and their environment</h2>
 <p class="lead">Two stages with the same fingerprint have the same recipe, arguments, data, start weights, probes and checks.</p>
 <div class="card"><table class="plain"><thead><tr><th>run</th><th>started</th><th class="num">took</th><th class="num">steps</th><th class="num">probing</th><th>device</th><th>start</th><th>fingerprint</th></tr></thead><tbody>
-${runs.map(({ id, spec, state }) => html`<tr><td class="mono">${id}${state.attempt > 1 ? html` <small>(attempt ${state.attempt})</small>` : null}</td><td>${state.startedAt === null ? "–" : formatTime(state.startedAt * 1000)}</td><td class="num">${state.startedAt === null || state.endedAt === null ? "–" : formatDuration(state.endedAt - state.startedAt)}</td><td class="num">${state.step}</td><td class="num">${formatPercent(state.probeShare, 0)}</td><td>${state.device ?? "–"}</td><td>${spec.start.label}</td><td class="mono">${spec.fingerprint.slice(0, 12)}</td></tr>`)}
+${runs.map(({ id, spec, state }) => html`<tr><td class="mono">${id}${state.attempt > 1 ? html` <small>(attempt ${state.attempt})</small>` : null}</td><td>${state.startedAt === null ? "–" : formatTime(state.startedAt * 1000)}</td><td class="num">${took(state, made)}</td><td class="num">${state.step}</td><td class="num">${formatPercent(state.probeShare, 0)}</td><td>${state.device ?? "–"}</td><td>${spec.start.label}</td><td class="mono">${spec.fingerprint.slice(0, 12)}</td></tr>`)}
 </tbody></table></div>
 ${[...byPackages(runs)].map(([packages, stages]) => html`<p class="note">${stages.length === runs.length ? "All runs" : stages.join(", ")}: ${packages}</p>`)}</section>`;
+}
+
+function took(state: ReportModel["runs"][number]["state"], made: number): string {
+  const seconds = runSeconds(state, made / 1000);
+  return seconds === null ? "–" : formatDuration(seconds);
 }
 
 /** The stages by the packages they ran with: mostly all with the same. */

@@ -1,15 +1,13 @@
 import type { ChainCheckpoint } from "../../domain/chain.ts";
-import { driftTable, type DriftRow, type DriftTable } from "../../domain/drift.ts";
+import type { DriftRow, DriftTable } from "../../domain/drift.ts";
+import { compareWith, orderedDrift, withProbeSet, type Comparison, type OpenedSet } from "../../domain/driftSelection.ts";
+import { filmstrip, type FilmCell as DomainCell, type FilmFrame, type Filmstrip } from "../../domain/filmstrip.ts";
 import { formatPlural } from "../../domain/format.ts";
-import { filmstrip, type FilmCell as DomainCell, type FilmFrame } from "../../domain/filmstrip.ts";
 import { promptText } from "../../domain/promptText.ts";
-import { diffTexts } from "../../domain/textDiff.ts";
-import type { ComparedTrace, TraceData } from "../../domain/traceData.ts";
 import { encodeNumber } from "../../protocol/numbers.ts";
 import type { CheckMark, DriftCheckpoint, DriftFilm, DriftPrompt, FilmCell } from "../../protocol/webview.ts";
 import type { TraceReader, TraceStore } from "../../storage/traceStore.ts";
-import { messageOf } from "../../util/errors.ts";
-import { shownCheckpoints, startReference, type ResolvedSelection } from "./driftChoices.ts";
+import type { ResolvedSelection } from "./driftChoices.ts";
 
 /** The prompts of a probe set with their drift, ready to be sent. */
 export interface DriftList {
@@ -20,92 +18,98 @@ export interface DriftList {
 
 /** More prompts than this are not sent: the list says so. */
 const listLimit = 2000;
+/** A prompt in the list is one line: more characters than this are not sent. */
+const lineLimit = 240;
+/** Characters of the chosen prompt that are sent. */
+const promptLimit = 20_000;
+/** Tokens of a film that are sent at once: with five checkpoints 2,000 cells. */
+const filmLimit = 400;
 const alternatives = 6;
 
-/** The traces of one probe set, opened together and closed together. */
-interface OpenTraces {
-  shown: ChainCheckpoint[];
-  compared: ComparedTrace[];
-  /** Why a trace that exists could not be read, by checkpoint label. */
-  problems: Map<string, string>;
-  reference: TraceData | null;
+/** The traces of one probe set and what they are compared with. */
+interface Opened extends OpenedSet<TraceReader> {
+  comparison: Comparison;
 }
 
 /** All prompts of the selected probe set under all checkpoints, the most drifted first. */
 export function readList(selection: ResolvedSelection, store: TraceStore): DriftList {
   return withTraces(selection, store, (open) => {
-    const table = driftTable(open.reference, open.compared);
+    const table = orderedDrift(open.comparison);
     const checkpoints = open.shown.map((checkpoint) => describe(checkpoint, selection, open, table));
     const prompts = table.rows.slice(0, listLimit).map(promptOf);
     return { checkpoints, prompts, notes: notesOf(table, checkpoints) };
   });
 }
 
-/** One prompt, token by token; null when no checkpoint scored it. */
-export function readFilm(selection: ResolvedSelection, row: number, store: TraceStore): DriftFilm | null {
-  return withTraces(selection, store, (open) => {
-    const anchor = open.reference ?? open.compared.find(({ trace }) => trace !== null)?.trace ?? null;
+/** One prompt, token by token; null when no checkpoint scored it. `token`: what a long one is cut around. */
+export function readFilm(selection: ResolvedSelection, row: number, token: number | null, store: TraceStore): DriftFilm | null {
+  return withTraces(selection, store, ({ comparison: { reference, compared }, problems }) => {
+    const anchor = reference ?? compared.find(({ trace }) => trace !== null)?.trace ?? null;
     const probes = anchor?.probes() ?? [];
     const probe = probes.find((one) => one.row === row);
     if (probe === undefined) return null;
     const copies = probes.filter((one) => one.hash === probe.hash && one.status === "ok");
-    const strip = filmstrip(open.reference, open.compared, probe.hash, Math.max(0, copies.indexOf(probe)));
+    const strip = filmstrip(reference, compared, probe.hash, Math.max(0, copies.indexOf(probe)));
     if (strip === null) return null;
+    const total = strip.tokens.length;
+    const from = firstShown(total, token ?? worstToken(strip));
+    const prompt = promptText(strip.probe.prompt).trim();
     return {
       row,
       line: strip.probe.line,
-      prompt: promptText(strip.probe.prompt).trim(),
-      tokens: strip.tokens.map((token, index) => ({ display: token.display, segment: token.segment, continues: token.group === strip.tokens[index - 1]?.group })),
+      prompt: prompt.length > promptLimit ? `${prompt.slice(0, promptLimit)}… (${formatPlural(prompt.length - promptLimit, "more character")})` : prompt,
+      from,
+      total,
+      tokens: strip.tokens.slice(from, from + filmLimit).map(({ display, segment, group }, index) => ({ display, segment, continues: group === strip.tokens[from + index - 1]?.group })),
       rows: strip.frames.map((frame, checkpoint) => ({
         checkpoint,
-        cells: frame.cells?.map((cell) => cellOf(cell, frame)) ?? null,
-        note: open.problems.get(frame.label) ?? frame.why ?? frame.note,
+        cells: frame.cells?.slice(from, from + filmLimit).map((cell) => cellOf(cell, frame)) ?? null,
+        note: problems.get(frame.label) ?? frame.why ?? frame.note,
         check: markOf(frame.correct),
         generated: frame.generated,
-        diverges: frame.generated === null ? null : diffTexts(strip.probe.reference, frame.generated).firstDivergence,
+        diverges: frame.generated === null ? null : divergence(strip.probe.reference, frame.generated),
       })),
     };
   });
 }
 
-function withTraces<T>(selection: ResolvedSelection, store: TraceStore, use: (open: OpenTraces) => T): T {
-  const { chain, pipeline, reference } = selection;
-  const probeSet = `${selection.skill}.${selection.split}`;
-  const shown = shownCheckpoints(chain, probeSet);
-  const readers = new Map<string, TraceReader>();
-  const problems = new Map<string, string>();
-  try {
-    for (const { label, traces } of shown) {
-      const path = traces[probeSet];
-      if (path === undefined) continue;
-      try {
-        readers.set(label, store.open(path));
-      } catch (error) {
-        problems.set(label, messageOf(error));
-      }
-    }
-    // Every trace failed the same way (no SQLite, say): that is the answer, not an empty list.
-    const [problem] = problems.values();
-    if (readers.size === 0 && problem !== undefined) throw new Error(problem);
-    const common = reference === startReference ? null : readers.get(reference) ?? null;
-    const referenceIndex = shown.findIndex((checkpoint) => checkpoint.label === reference);
-    const compared = shown.map(({ label, stage }, index): ComparedTrace => {
-      const trace = readers.get(label) ?? null;
-      if (reference !== startReference) return index <= referenceIndex ? { label, trace, reference: null } : { label, trace };
-      const parent = pipeline.stages.find(({ id }) => id === stage)?.from ?? null;
-      const start = stage === null ? undefined : shown.find((checkpoint) => checkpoint.stage === parent)?.label;
-      return { label, trace, reference: start === undefined ? null : readers.get(start) ?? null };
-    });
-    return use({ shown, compared, problems, reference: common });
-  } finally {
-    for (const reader of readers.values()) reader.close();
-  }
+/** So that `token` stands in the middle of what is shown, where the ends allow it. */
+function firstShown(total: number, token: number): number {
+  return Math.max(0, Math.min(token - filmLimit / 2, total - filmLimit));
 }
 
-function describe(checkpoint: ChainCheckpoint, selection: ResolvedSelection, open: OpenTraces, table: DriftTable): DriftCheckpoint {
+/** The token that fell most under any checkpoint. */
+function worstToken({ frames }: Filmstrip): number {
+  let [worst, fall] = [0, 0];
+  for (const { cells } of frames) {
+    for (const [index, { delta }] of cells?.entries() ?? []) if (delta !== null && delta < fall) [worst, fall] = [index, delta];
+  }
+  return worst;
+}
+
+/** Where `text` leaves `reference`, in UTF-16 units and never inside a character; null when they are the same. */
+function divergence(reference: string, text: string): number | null {
+  if (reference === text) return null;
+  let at = 0;
+  while (at < text.length && text[at] === reference[at]) at++;
+  const before = text.charCodeAt(at - 1);
+  return before >= 0xd800 && before <= 0xdbff ? at - 1 : at;
+}
+
+function withTraces<T>(selection: ResolvedSelection, store: TraceStore, use: (open: Opened) => T): T {
+  const { chain, pipeline, reference, skill, split } = selection;
+  return withProbeSet(chain, { skill, split }, (path) => store.open(path), (opened) => {
+    // Every trace failed the same way (no SQLite, say): that is the answer, not an empty list.
+    const [problem] = opened.problems.values();
+    if (opened.readers.size === 0 && problem !== undefined) throw new Error(problem);
+    return use({ ...opened, comparison: compareWith(pipeline, opened, reference, true) });
+  });
+}
+
+function describe(checkpoint: ChainCheckpoint, selection: ResolvedSelection, open: Opened, table: DriftTable): DriftCheckpoint {
   const { label, stage } = checkpoint;
   const note = table.notes.find((one) => one.label === label);
-  const compared = open.compared.find((one) => one.label === label);
+  const compared = open.comparison.compared.find((one) => one.label === label);
   const scored = compared?.trace != null;
   // Without a reference of its own on purpose: the reference itself, what came before it, the base among stage starts.
   const anchor = compared?.reference === null;
@@ -124,12 +128,17 @@ function promptOf(row: DriftRow): DriftPrompt {
   return {
     row: row.row,
     line: row.line,
-    prompt: promptText(row.prompt).replace(/\s+/g, " ").trim(),
+    prompt: oneLine(promptText(row.prompt)),
     changes: row.cells.map(({ delta }) => (delta === null ? null : encodeNumber(-delta))),
     checks: row.cells.map(({ correct }) => markOf(correct)),
     worst: row.worst === null ? null : encodeNumber(-row.worst),
     withinNoise: row.withinNoise,
   };
+}
+
+function oneLine(text: string): string {
+  const line = text.slice(0, 4 * lineLimit).replace(/\s+/g, " ").trim();
+  return line.length > lineLimit ? `${Array.from(line).slice(0, lineLimit).join("")}…` : line;
 }
 
 function notesOf(table: DriftTable, checkpoints: readonly DriftCheckpoint[]): string[] {

@@ -39,8 +39,9 @@ export class DriftSession {
   /** Counts requests: only the last one's answer is shown. */
   private turn = 0;
   private reading = false;
-  /** What the list in `state` was made from: while it is the same, only the film is read again. */
+  /** What the list and the film in `state` were made from: while it is the same, they are not read again. */
   private listKey = "";
+  private filmKey = "";
 
   constructor(host: DriftHost, post: (message: ToWebview) => void) {
     this.host = host;
@@ -73,13 +74,13 @@ export class DriftSession {
 
   /** Chooses from outside, e.g. from a flag in the tree. */
   select(change: Partial<DriftSelection>): void {
-    this.asked = { ...this.asked, reference: null, row: null, ...change };
+    this.asked = { ...this.asked, reference: null, row: null, token: null, ...change };
     if (this.open) this.update();
   }
 
-  /** Runs or pipelines changed. */
+  /** Runs or pipelines changed: read what is new without a word, so that a page does not blink while a stage runs. */
   refresh(): void {
-    if (this.open) this.update();
+    if (this.open) this.update(true);
   }
 
   /** The page is gone or hidden; it will say `ready` again. */
@@ -89,9 +90,11 @@ export class DriftSession {
     this.turn++;
   }
 
-  private update(): void {
-    if (!this.reading) this.patch({ busy: true });
-    this.reading = true;
+  private update(quiet = false): void {
+    if (!quiet && !this.reading) {
+      this.reading = true;
+      this.patch({ busy: true });
+    }
     const turn = ++this.turn;
     this.read(turn).catch((error: unknown) => this.host.log.error(`Token Drift: ${messageOf(error)}`));
   }
@@ -101,11 +104,16 @@ export class DriftSession {
     await new Promise((resolve) => setImmediate(resolve));
     if (turn !== this.turn) return;
     const state = await this.compute();
-    if (turn !== this.turn) return;
-    const before = this.state;
-    this.state = state;
+    if (turn !== this.turn) {
+      // What was read is not shown, so it must not count as read.
+      this.listKey = "";
+      this.filmKey = "";
+      return;
+    }
+    const patch = difference(this.state, state);
+    this.state = { ...state, busy: false };
+    if (this.reading || Object.keys(patch).length > 0) this.patch({ ...patch, busy: false });
     this.reading = false;
-    this.patch(difference(before, state));
   }
 
   private async compute(): Promise<DriftSnapshot> {
@@ -114,15 +122,18 @@ export class DriftSession {
       this.listKey = "";
       return { ...nothing, choices, selection: this.asked, empty: this.emptyWorkspace() };
     }
-    const selection = { pipeline: resolved.view.uri.fsPath, skill: resolved.skill, split: resolved.split, reference: resolved.reference, row: this.asked.row };
+    const selection = { pipeline: resolved.view.uri.fsPath, skill: resolved.skill, split: resolved.split, reference: resolved.reference, row: this.asked.row, token: this.asked.token };
     try {
       const traces = await this.host.traces();
       const key = keyOf(resolved);
       const list: DriftList = key === this.listKey && this.state.empty === null ? this.state : readList(resolved, traces);
       this.listKey = key;
+      const { film: shown } = this.state;
       if (list.prompts.length === 0) return { ...nothing, choices, selection, empty: this.emptySet(resolved) };
       const row = list.prompts.some((prompt) => prompt.row === this.asked.row) ? this.asked.row : mostTelling(list);
-      const film = row === null ? null : readFilm(resolved, row, traces);
+      const filmKey = JSON.stringify([key, row, this.asked.token]);
+      const film = row === null ? null : filmKey === this.filmKey && shown !== null ? shown : readFilm(resolved, row, this.asked.token, traces);
+      this.filmKey = filmKey;
       const { checkpoints, prompts, notes } = list;
       return { empty: null, choices, selection: { ...selection, row }, checkpoints, prompts, notes, film, busy: false };
     } catch (error) {
@@ -133,7 +144,7 @@ export class DriftSession {
   }
 
   private emptyWorkspace(): DriftEmpty {
-    const broken = this.host.views().find((view) => view.pipeline === null);
+    const broken = this.host.views().find((view) => view.shown === null);
     if (broken !== undefined) {
       const [first] = broken.diagnostics.filter(({ severity }) => severity === "error");
       const detail = first === undefined ? "It could not be read." : `Line ${first.range.line}: ${first.message}`;
@@ -171,10 +182,14 @@ function mostTelling({ prompts, checkpoints }: DriftList): number | null {
   return (prompts.find(({ checks }) => checks[reference] === "passed") ?? prompts[0])?.row ?? null;
 }
 
-/** The fields of `now` that are not the same objects or values as before; `busy` always, since the page was told. */
+/** The fields of `now` that say something else than before. The large ones are the same objects while they are the same. */
 function difference(before: DriftSnapshot, now: DriftSnapshot): Partial<DriftSnapshot> {
-  const changed = Object.entries(now).filter(([key, value]) => before[key as keyof DriftSnapshot] !== value);
-  return { ...(Object.fromEntries(changed) as Partial<DriftSnapshot>), busy: false };
+  const large: ReadonlySet<string> = new Set<keyof DriftSnapshot>(["prompts", "film"]);
+  const changed = Object.entries(now).filter(([key, value]) => {
+    const old = before[key as keyof DriftSnapshot];
+    return key !== "busy" && old !== value && (large.has(key) || JSON.stringify(old) !== JSON.stringify(value));
+  });
+  return Object.fromEntries(changed) as Partial<DriftSnapshot>;
 }
 
 /** Changes exactly when the list must be read again. */

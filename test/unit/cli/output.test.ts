@@ -4,7 +4,6 @@ import { exitCodeOf } from "../../../src/cli/exitCodes.ts";
 import { oneLine, padTo, table, textWidth, wantsColour, type Output } from "../../../src/cli/output.ts";
 import { plainText } from "../../../src/cli/progressLine.ts";
 import { emptyRunState } from "../../../src/domain/reduceRun.ts";
-import { AppError } from "../../../src/util/errors.ts";
 
 const plain = { paint: (_style: unknown, text: string) => text } as Output;
 
@@ -40,6 +39,5 @@ test("a plain progress line says what is known and nothing else", () => {
 });
 
 test("every reason has its exit code", () => {
-  const code = (reason: ConstructorParameters<typeof AppError>[0]): number => exitCodeOf(new AppError(reason, ""));
-  assert.deepEqual([code("bad-pipeline"), code("not-found"), code("already-running"), code("no-python"), code("newer-schema"), code("cancelled"), exitCodeOf(new Error())], [2, 3, 4, 5, 6, 130, 1]);
+  assert.deepEqual((["bad-pipeline", "not-found", "already-running", "no-python", "not-writable", "newer-schema", "cancelled", "internal"] as const).map(exitCodeOf), [2, 3, 4, 5, 5, 6, 130, 1]);
 });

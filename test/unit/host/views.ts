@@ -33,5 +33,5 @@ export function makeView(options: { runs?: RunRecord[]; traces?: Record<string, 
     return { label, index, stage, run: stage === null ? null : newest[stage] ?? null, step: null, path: null, status, reason: status === "ready" ? null : `${label} is ${status}.`, traces: options.traces?.[label] ?? {}, evals: {}, flags: {}, stops: [] };
   };
   const chain: Chain | null = pipeline === null ? null : { checkpoints: [checkpoint("M0", 0, null), ...pipeline.stages.map(({ id, index }) => checkpoint(`M${index}`, index, id))], newest };
-  return { uri: { fsPath: file } as PipelineView["uri"], label: "seesaw.yaml", pipeline, diagnostics, listing: { runs, unreadable: [] }, chain };
+  return { uri: { fsPath: file } as PipelineView["uri"], label: "seesaw.yaml", pipeline, shown: pipeline, diagnostics, listing: { runs, unreadable: [] }, chain };
 }

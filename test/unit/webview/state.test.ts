@@ -10,6 +10,8 @@ const film: DriftFilm = {
   row: 3,
   line: 4,
   prompt: "p",
+  from: 0,
+  total: 3,
   tokens: ["a", "b", "c"].map((display) => ({ display, segment: null, continues: false })),
   rows: [
     { checkpoint: 0, cells: [cell(null), cell(null), cell(null)], note: null, check: "passed", generated: null, diverges: null },

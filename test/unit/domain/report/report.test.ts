@@ -10,7 +10,7 @@ import { escapeText, html, scriptJson } from "../../../../src/domain/report/html
 import { renderReport } from "../../../../src/domain/report/renderReport.ts";
 import { reportModel, type ReportInput } from "../../../../src/domain/report/reportModel.ts";
 import { splitFlags } from "../../../../src/domain/report/unwatched.ts";
-import { flagsOfRun } from "../../../../src/domain/flagText.ts";
+import { flagsOfRun, type FlagEntry } from "../../../../src/domain/flagText.ts";
 
 const evil = `</script><script>alert(1)</script><img src=x onerror="alert(1)">'"&\u0000\ud800\u2028`;
 const range = { line: 1, column: 1, endLine: 1, endColumn: 1 };
@@ -80,7 +80,7 @@ test("every attribute stays inside its quotes", () => {
 
 test("the report says what it shows and what it does not", () => {
   const page = renderReport(input("plain"));
-  for (const text of ["Skills × checkpoints", "95 % CI", "Early warnings", "s (in-domain) is drifting", "Not watched in <b>a</b>: s (in-domain). too few plain", "Token by token", "What this data does not show", "at most 1 in 10 runs"]) {
+  for (const text of ["Skills × checkpoints", "95 % CI", "Early warnings", "s (in-domain) is drifting", "Not watched (too few plain): in a: s (in-domain).", "Token by token", "What this data does not show", "at most 1 in 10 runs"]) {
     assert.ok(page.includes(text), text);
   }
   assert.doesNotMatch(shown(page), /forgetting|90 % sure|undefined|\[object/);
@@ -112,7 +112,11 @@ test("axis ends hold all values and zero", () => {
 test("what could not be watched is gathered by reason", () => {
   const run = input("plain").chain.checkpoints[1]?.run as ChainRun;
   const { flags, unwatched } = splitFlags(flagsOfRun(run));
-  assert.deepEqual([flags.length, unwatched], [1, [{ stage: "a", names: ["s (in-domain)"], reason: "too few plain" }]]);
+  assert.deepEqual([flags.length, unwatched], [1, ["Not watched (too few plain): in a: s (in-domain)."]]);
+  const entry = flagsOfRun(run)[0] as FlagEntry;
+  const flag = { ...entry.flag, reason: "It was not there (2 of 9)." };
+  const sets = [["a", "s", "id"], ["a", "s", "ood"], ["a", "t", "ood"], ["b", "s", "id"]] as const;
+  assert.deepEqual(splitFlags(sets.map(([stage, skill, split]) => ({ ...entry, stage, skill, split, flag }))).unwatched, ["Not watched (it was not there): in a: s, t (OOD); in b: s (in-domain)."]);
 });
 
 test("html escapes by default; markup is only what html made", () => {

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
-import { folder, seesaw, waitFor } from "../support.ts";
+import { chooseStage } from "../../../../src/host/choices.ts";
+import { FakePage, folder, seesaw, treeByPath, waitFor } from "../support.ts";
 
 describe("pipelines of the workspace", () => {
   const broken = "broken ü +%41 #1";
@@ -40,6 +41,35 @@ describe("pipelines of the workspace", () => {
     await vscode.workspace.applyEdit(edit);
     await waitFor("no errors", () => !vscode.languages.getDiagnostics(document.uri).some(({ severity }) => severity === vscode.DiagnosticSeverity.Error));
     await document.save();
+  });
+
+  it("keeps showing the stages while the file is broken in the editor, and says so in the tree and in Token Drift", async () => {
+    const { host } = await seesaw();
+    const uri = vscode.Uri.file(join(folder(), "seesaw.yaml"));
+    const view = () => host.model.view(uri.fsPath)!;
+    const page = new FakePage(host);
+    const before = await page.ready();
+    assert.equal(before.empty, null);
+    const document = await vscode.workspace.openTextDocument(uri);
+    const good = document.getText();
+    const put = async (text: string): Promise<void> => {
+      const edit = new vscode.WorkspaceEdit();
+      edit.replace(uri, new vscode.Range(0, 0, document.lineCount, 0), text);
+      await vscode.workspace.applyEdit(edit);
+    };
+    await put(`${good}\n  - { id: [`);
+    await waitFor("the errors", () => view().pipeline === null);
+    assert.ok(vscode.languages.getDiagnostics(uri).length > 0);
+    const tree = treeByPath(host);
+    assert.equal(tree.get("cliff/seesaw.yaml has errors")?.opens, "pipeline");
+    assert.match(tree.get("cliff/math")?.description ?? "", /^done/);
+    assert.equal((await page.select({ row: before.prompts[2]!.row })).empty, null, "the page forgot what it showed");
+    await assert.rejects(chooseStage(host.model.views(), { file: uri.fsPath, stage: "math" }), /seesaw\.yaml has errors, the first in line \d+/);
+    await put(good);
+    await waitFor("no errors", () => view().pipeline !== null && vscode.languages.getDiagnostics(uri).length === 0);
+    assert.equal(treeByPath(host).has("cliff/seesaw.yaml has errors"), false);
+    await vscode.commands.executeCommand("workbench.action.files.revert", uri);
+    page.close();
   });
 
   it("forgets a pipeline whose file is gone, with its diagnostics", async () => {

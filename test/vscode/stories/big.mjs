@@ -1,0 +1,83 @@
+// Token Drift on what is large and odd: 2,000 prompts, a reference of 10,000 tokens, emoji, Arabic, two roots, a theme that changes.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { say } from "../../../.config/scripts/progress.mjs";
+import { driftFrame, fresh, openSeesaw, stageRow, until, withWorkbench } from "../workbench.mjs";
+
+export async function bigStory(vsix, spaces) {
+  const dir = fresh("big");
+  const { workspace, longText, odd } = spaces.bigWorkspace(join(dir, "ws"));
+  await withWorkbench({ dir, vsix, workspace }, async ({ page }) => {
+    await openSeesaw(page);
+    for (const name of ["big", "second"]) await stageRow(page, name).waitFor({ timeout: 60_000 });
+    const frame = await driftFrame(page);
+    const list = frame.locator("seesaw-prompt-list .list");
+    const rows = frame.locator("seesaw-prompt-list .row");
+    await rows.first().waitFor({ timeout: 30_000 });
+    assert.equal(await frame.locator("seesaw-prompt-list .head .text").innerText(), "2,000 prompts, most drifted first");
+    assert.ok((await rows.count()) < 100, "rows out of sight are elements");
+
+    await list.focus();
+    const selected = rows.and(frame.locator('[aria-selected="true"]'));
+    for (const [key, place] of [["End", "2000"], ["Home", "1"], ["PageDown", "11"]]) {
+      await page.keyboard.press(key);
+      await until(`${key} in the list`, async () => (await selected.getAttribute("aria-posinset").catch(() => null)) === place, 10_000);
+    }
+    // An arrow key that is held down: the list keeps up, and the last prompt is the one that is shown.
+    const began = Date.now();
+    for (let press = 0; press < 60; press++) await page.keyboard.press("ArrowDown");
+    await until("the 71st prompt", async () => (await selected.getAttribute("aria-posinset").catch(() => null)) === "71", 10_000);
+    await until("its film", async () => (await frame.locator("seesaw-drift-app .prompt h3").innerText()) === (await selected.locator(".text").innerText()), 10_000);
+    const perKey = (Date.now() - began) / 60;
+    assert.ok(perKey < 150, `an arrow key takes ${perKey} ms`);
+
+    const parts = frame.locator("seesaw-drift-app .parts");
+    const choose = async (text) => {
+      await page.keyboard.press("Home");
+      const row = rows.filter({ hasText: text }).first();
+      for (let tries = 0; tries < 120 && (await row.count()) === 0; tries++) {
+        await list.evaluate((element) => (element.scrollTop += element.clientHeight));
+        await page.waitForTimeout(30);
+      }
+      await row.click();
+      await frame.locator("seesaw-drift-app .prompt h3", { hasText: text }).waitFor({ timeout: 20_000 });
+    };
+    await choose(longText);
+    await parts.waitFor({ timeout: 20_000 });
+    assert.match(await parts.innerText(), /tokens [\d,]+–[\d,]+ of 10,\d\d\d/);
+    assert.ok((await frame.locator("seesaw-token-film .token").count()) <= 1600, "too many tokens are elements");
+    const first = await parts.locator("span").innerText();
+    await parts.locator("button", { hasText: "earlier" }).or(parts.locator("button", { hasText: "later" })).and(frame.locator("button:enabled")).first().click();
+    await until("another part", async () => (await parts.locator("span").innerText()) !== first, 10_000);
+    say(`big: 2,000 prompts, ${perKey.toFixed(0)} ms a key; 10,000 tokens in parts`);
+
+    for (const text of odd) {
+      await list.evaluate((element) => (element.scrollTop = 0));
+      await choose(text);
+      assert.ok((await frame.locator("seesaw-drift-app .prompt h3").innerText()).includes(text));
+    }
+
+    const background = () => frame.locator("body").evaluate((body) => body.ownerDocument.defaultView.getComputedStyle(body.querySelector("seesaw-drift-app")).backgroundColor);
+    const dark = await background();
+    const settings = join(dir, "data", "User", "settings.json");
+    writeFileSync(settings, JSON.stringify({ ...JSON.parse(readFileSync(settings, "utf8")), "workbench.colorTheme": "Default Light Modern" }));
+    await until("the light theme in the page", async () => (await background()) !== dark, 20_000);
+    say("big: emoji, Arabic and control characters literally; two roots; the theme changes live");
+    await accessible(page, frame);
+  });
+}
+
+/** With axe-core at hand (SEESAW_AXE names its axe.min.js), no serious fault is allowed. */
+async function accessible(page, frame) {
+  const file = process.env.SEESAW_AXE;
+  if (file === undefined || !existsSync(file)) return;
+  const inner = page.frames().find((one) => one.url().includes("fake.html") || one.name() === "active-frame");
+  const handle = (await frame.locator("seesaw-drift-app").elementHandle()) ?? assert.fail("no page");
+  const owner = (await handle.ownerFrame()) ?? inner;
+  await owner.evaluate(readFileSync(file, "utf8"));
+  const { violations } = await owner.evaluate(() => globalThis.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"] }));
+  for (const { id, impact, nodes } of violations) say(`axe: ${impact} ${id}: ${nodes.length} × ${nodes[0].html.slice(0, 160)} ${nodes[0].failureSummary.replaceAll("\n", " ").slice(0, 200)}`);
+  assert.deepEqual(violations.filter(({ impact }) => ["serious", "critical"].includes(impact)).map(({ id }) => id), []);
+  say("axe: no serious fault");
+}

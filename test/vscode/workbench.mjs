@@ -1,0 +1,103 @@
+// What the stories share: a real workbench with the VSIX installed, and the few things a person does in it.
+import assert from "node:assert/strict";
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "../../.config/scripts/setup.mjs";
+import { installVsix, startBrowser, startServer } from "../../.config/scripts/vscode-server.mjs";
+
+export const base = join(root, ".cache", "vscode-ui");
+
+/** An empty folder for a story. */
+export function fresh(name) {
+  const dir = join(base, name);
+  rmSync(dir, { recursive: true, force: true });
+  mkdirSync(dir, { recursive: true });
+  return dir;
+}
+
+/**
+ * Opens `folder` (or a `workspace` file) in a server and a browser of its own and hands both to `tell`. Whatever the story is
+ * about, no request may leave the machine and the page's policy may not be violated. A failure leaves a picture.
+ */
+export async function withWorkbench({ dir, vsix, folder, workspace, trust, settings, width = 1280, height = 940 }, tell) {
+  await installVsix(dir, vsix);
+  const server = await startServer({ dir, settings, ...(trust === undefined ? {} : { trust }) });
+  const { browser, page } = await startBrowser({ width, height });
+  const pages = [];
+  const outside = [];
+  const violations = [];
+  const watch = (opened) => {
+    pages.push(opened);
+    opened.on("request", (request) => {
+      const url = new URL(request.url());
+      if (!["data:", "blob:"].includes(url.protocol) && url.host !== server.host && !url.host.endsWith(".vscode-cdn.net")) outside.push(request.url());
+    });
+    opened.on("console", (message) => {
+      if (/Content Security Policy|Refused to/.test(message.text()) && !/vsda|report-only/i.test(message.text())) violations.push(message.text());
+    });
+    return opened;
+  };
+  watch(page);
+  const address = workspace === undefined ? `folder=${encodeURIComponent(folder)}` : `workspace=${encodeURIComponent(workspace)}`;
+  const open = (opened) => opened.goto(`${server.origin}/?${address}`);
+  try {
+    await open(page);
+    await tell({ page, server, another: async () => (await open(watch(await page.context().newPage())), pages.at(-1)) });
+    assert.deepEqual(outside, [], "requests left the machine");
+    assert.deepEqual(violations, [], "the page's policy was violated");
+  } catch (error) {
+    for (const [index, opened] of pages.entries()) await opened.screenshot({ path: join(base, `failed-${dir.split("/").at(-1)}-${index}.png`) }).catch(() => {});
+    throw error;
+  } finally {
+    await browser.close();
+    await server.stop();
+  }
+}
+
+/** A click on our icon in the activity bar. */
+export async function openSeesaw(page) {
+  await page.locator('.activitybar .action-item a[aria-label^="Seesaw"], .activitybar .action-item[aria-label^="Seesaw"]').first().click({ timeout: 60_000 });
+}
+
+/** The page inside the two frames of a webview. */
+export async function driftFrame(page) {
+  const inner = page.frameLocator("iframe.webview.ready").frameLocator("iframe#active-frame");
+  await inner.locator("seesaw-drift-app").waitFor({ timeout: 30_000 });
+  return inner;
+}
+
+/** Rows of the Stages tree. */
+export function stageRow(page, text) {
+  return page.locator(".pane-body .monaco-list-row", { hasText: text }).first();
+}
+
+/** Points at a row of the tree and clicks one of its inline actions. */
+export async function inlineAction(page, text, name) {
+  await stageRow(page, text).hover();
+  await stageRow(page, text).locator(`.actions a[aria-label^="${name}"]`).click({ timeout: 10_000 });
+}
+
+/** A command from the palette. */
+export async function command(page, title) {
+  await page.keyboard.press("F1");
+  await page.locator(".quick-input-widget input").first().waitFor();
+  await page.keyboard.type(title);
+  await page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first().waitFor();
+  await page.keyboard.press("Enter");
+}
+
+/** The modal question, and the click on one of its buttons. */
+export async function dialog(page) {
+  const box = page.locator(".monaco-dialog-box");
+  await box.waitFor({ timeout: 60_000 });
+  return { text: await box.innerText(), press: (label) => box.locator(".monaco-button", { hasText: label }).first().click() };
+}
+
+/** Waits until `look` gives something. */
+export async function until(what, look, ms = 60_000) {
+  for (const deadline = Date.now() + ms; Date.now() < deadline; await new Promise((wake) => setTimeout(wake, 200))) {
+    const seen = await look();
+    if (seen) return seen;
+  }
+  assert.fail(`${what}: not within ${ms / 1000} s`);
+}
