@@ -19,6 +19,14 @@ const common = (production) => ({
 /** Node's side. The native module stays outside: it is found in node_modules, by the file that imports it. */
 const forNode = { platform: "node", target: "node22", external: ["vscode", "better-sqlite3"] };
 
+/** Modules that the extension imports only when a pipeline is there, with the bundle beside it that holds them. */
+const later = {
+  name: "later",
+  setup(build) {
+    build.onResolve({ filter: /\/domain\/pipeline\.ts$/ }, ({ kind }) => (kind === "dynamic-import" ? { path: "./pipeline.cjs", external: true } : undefined));
+  },
+};
+
 const bundles = [
   {
     name: "cli",
@@ -35,10 +43,14 @@ const bundles = [
     outfile: "dist/extension.cjs",
     ...forNode,
     format: "cjs",
+    plugins: [later],
+    supported: { "dynamic-import": false },
     // In a CommonJS file import.meta.url is empty; the bundle's own address stands in for it.
     define: { "import.meta.url": "__importMetaUrl" },
     banner: { js: 'const __importMetaUrl = require("node:url").pathToFileURL(__filename).href;' },
   },
+  // The YAML parser, the schema and its validator: more than half of the code, and not needed to be ready.
+  { name: "pipeline", entryPoints: ["src/domain/pipeline.ts"], outfile: "dist/pipeline.cjs", ...forNode, format: "cjs" },
   // Large files are hashed in worker threads; services.ts finds this file beside its own bundle.
   { name: "rowIndexWorker", entryPoints: ["src/storage/rowIndexWorker.ts"], outfile: "dist/rowIndexWorker.js", ...forNode, format: "esm" },
   { name: "webview", entryPoints: ["webview/main.ts"], outfile: "dist/webview.js", platform: "browser", target: "es2022", format: "esm", tsconfig: "webview/tsconfig.json" },

@@ -43,7 +43,7 @@ const restricted = {
 };
 const command = oneCaller("commands", "registerCommand", "src/commands.ts");
 const setting = oneCaller("workspace", "getConfiguration", "src/config.ts");
-const vscodeApi = { selector: "CallExpression[callee.name='acquireVsCodeApi']", message: "acquireVsCodeApi is called in webview/endpoint.ts alone." };
+const vscodeApi = { selector: "CallExpression[callee.name='acquireVsCodeApi']", message: "acquireVsCodeApi is called in webview/vscodeEndpoint.ts alone." };
 
 export default tseslint.config(
   { ignores: ["dist/", "coverage/", ".cache/", ".venv/", "**/node_modules/", "runner/", "media/", "**/*.mjs", "**/*.cjs", "**/*.js"] },
@@ -73,7 +73,7 @@ export default tseslint.config(
   { files: ["src/cli.ts", "src/cli/**/*.ts"], rules: { "no-console": "off" } },
   { files: ["src/commands.ts"], rules: { "no-restricted-syntax": ["error", ...Object.values(restricted), setting, vscodeApi] } },
   { files: ["src/config.ts"], rules: { "no-restricted-syntax": ["error", ...Object.values(restricted), command, vscodeApi] } },
-  { files: ["webview/endpoint.ts"], rules: { "no-restricted-syntax": ["error", ...Object.values(restricted), command, setting] } },
+  { files: ["webview/vscodeEndpoint.ts"], rules: { "no-restricted-syntax": ["error", ...Object.values(restricted), command, setting] } },
   {
     // node:test's `test` and mocha's `it` give promises that their runner awaits; assertions on fixtures use `!`.
     files: ["test/**/*.ts"],

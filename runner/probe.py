@@ -2,6 +2,7 @@
 
 Nothing is imported but the standard library, so it answers in a moment and runs on any Python 3.
 """
+
 import json
 import sys
 

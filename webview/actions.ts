@@ -20,9 +20,10 @@ export class Actions {
   select(change: Partial<DriftSelection>): void {
     const { state } = this.store;
     const selection = { ...(state.data?.selection ?? emptySelection), token: null, ...change };
-    if (state.data !== null) this.store.set({ ...state, data: { ...state.data, selection } });
+    const choice = { turn: (state.choice?.turn ?? 0) + 1, selection };
+    this.store.set({ ...state, choice, data: state.data === null ? null : { ...state.data, selection } });
     this.endpoint.remember(selection);
-    this.endpoint.post({ type: "select", selection });
+    this.endpoint.post({ type: "select", ...choice });
   }
 
   focusToken(focus: TokenFocus): void {

@@ -1,8 +1,8 @@
 import { Actions } from "./actions.ts";
 import { DriftApp } from "./app/drift-app.ts";
-import { vscodeEndpoint } from "./endpoint.ts";
 import { listen } from "./events.ts";
 import { Store } from "./state.ts";
+import { vscodeEndpoint } from "./vscodeEndpoint.ts";
 
 const endpoint = vscodeEndpoint();
 const store = new Store();

@@ -7,6 +7,11 @@ export const checkMarks: Record<CheckMark, { sign: string; word: string }> = {
   "not-run": { sign: "·", word: "not checked" },
 };
 
+/** Colour of a mark: what a checkpoint before the reference did not know yet is no loss, so it is not red. */
+export function markStyle(mark: CheckMark, at: number, checkpoints: readonly DriftCheckpoint[]): string {
+  return at < checkpoints.findIndex(({ isReference }) => isReference) ? "before" : mark;
+}
+
 /** `M2 search`, `M0 base`. */
 export function checkpointName(checkpoint: DriftCheckpoint): string {
   return `${checkpoint.label} ${checkpoint.stage ?? "base"}`;

@@ -1,4 +1,4 @@
-import type { DriftSnapshot, ToWebview } from "../src/protocol/webview.ts";
+import type { DriftSelection, DriftSnapshot, ToWebview } from "../src/protocol/webview.ts";
 
 /** What the page shows. Everything comes from the host, except which token has the focus. */
 export interface PageState {
@@ -6,6 +6,8 @@ export interface PageState {
   seq: number;
   data: DriftSnapshot | null;
   focus: TokenFocus;
+  /** The page's last choice and its number: an answer to an earlier one must not take it back. */
+  choice: { turn: number; selection: DriftSelection } | null;
 }
 
 /** Which token is looked at: an index into `film.tokens`, and one into `film.rows`. */
@@ -14,7 +16,7 @@ export interface TokenFocus {
   token: number;
 }
 
-export const initialState: PageState = { seq: -1, data: null, focus: { row: 0, token: 0 } };
+export const initialState: PageState = { seq: -1, data: null, focus: { row: 0, token: 0 }, choice: null };
 
 /** Applies a message of the host. `null`: a message is missing in between, so a new snapshot must be asked for. */
 export function applyMessage(state: PageState, message: ToWebview): PageState | null {
@@ -24,11 +26,12 @@ export function applyMessage(state: PageState, message: ToWebview): PageState | 
 }
 
 /** Another prompt, or another part of it: the focus goes to the token that changed most. */
-function withData(state: PageState, seq: number, data: DriftSnapshot): PageState {
+function withData(state: PageState, seq: number, told: DriftSnapshot): PageState {
+  const data = state.choice !== null && told.turn < state.choice.turn ? { ...told, selection: state.choice.selection } : told;
   const before = state.data?.film;
   const film = data.film;
   const same = film !== null && before?.row === film.row && before.from === film.from && before.tokens.length === film.tokens.length && before.rows.length === film.rows.length;
-  return { seq, data, focus: same || film === null ? state.focus : worstToken(data) };
+  return { ...state, seq, data, focus: same || film === null ? state.focus : worstToken(data) };
 }
 
 /** The token that fell most, so that the page opens on what matters. */

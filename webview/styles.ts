@@ -44,7 +44,8 @@ export const shared = css`
   .failed {
     color: var(--failed);
   }
-  .not-run {
+  .not-run,
+  .before {
     color: var(--dim);
   }
   :focus {

@@ -27,12 +27,12 @@ const shipped = [
   "CHANGELOG.md",
   "LICENSE",
   "dist/extension.cjs",
+  "dist/pipeline.cjs",
   "dist/rowIndexWorker.js",
   "dist/webview.js",
   "media/icon.png",
   "media/activity.svg",
   "media/seesaw.schema.json",
-  "media/sample/",
   "runner/probe.py",
   "runner/requirements.txt",
   "runner/seesaw_runner/",
@@ -40,7 +40,7 @@ const shipped = [
   "node_modules/better-sqlite3/lib/",
 ];
 /** What must be there: a list that finds nothing must not pass. */
-const required = ["package.json", "LICENSE", "dist/extension.cjs", "dist/rowIndexWorker.js", "dist/webview.js", "media/icon.png", "media/activity.svg", "media/sample/seesaw.yaml", "runner/probe.py", "node_modules/better-sqlite3/lib/index.js"];
+const required = ["package.json", "LICENSE", "dist/extension.cjs", "dist/pipeline.cjs", "dist/rowIndexWorker.js", "dist/webview.js", "media/icon.png", "media/activity.svg", "runner/probe.py", "node_modules/better-sqlite3/lib/index.js"];
 const forbidden = /(^|\/)(\.seesaw|__pycache__|test|tests|src|webview|\.venv|\.cache)\/|\.map$|\.ts$|\.pyc$|\.vsix$/;
 
 /** Builds and packs; returns the files made. Default: all platforms, into the root. */
@@ -84,6 +84,7 @@ function stageFiles(stage, platform) {
     cpSync(join(root, file), join(stage, file));
   }
   writeJson(join(stage, "package.json"), extensionManifest());
+  for (const name of ["README.md", "CHANGELOG.md"]) writeFileSync(join(stage, name), standalone(readFileSync(join(root, name), "utf8")));
   // Its build-time dependency is not needed beside a prebuilt file.
   const { dependencies: _, scripts: _scripts, ...native } = readJson(join(root, "node_modules/better-sqlite3/package.json"));
   writeJson(join(stage, "node_modules/better-sqlite3/package.json"), native);
@@ -91,6 +92,19 @@ function stageFiles(stage, platform) {
   const missing = required.filter((file) => !files.includes(file));
   if (missing.length > 0) throw new SetupError(`Nothing was packed: ${missing.join(", ")} ${missing.length === 1 ? "is" : "are"} missing. Build first, and see \`shipped\` in .config/scripts/package.mjs.`);
   return files.sort();
+}
+
+/**
+ * A page without what only the repository has: an editor shows no picture of a relative address, and a link to a file
+ * that is not packed leads nowhere. Pictures go, so do lines of nothing but such links and the headings above them;
+ * other links become their text.
+ */
+export function standalone(markdown) {
+  const link = /!?\[[^\]]*\]\((?!https:|#)[^)]*\)/g;
+  const lines = markdown.split("\n").filter((line) => line.search(link) < 0 || /\w{4,}/.test(line.replace(link, "")));
+  const without = lines.join("\n").replace(/^#+ [^\n]*\n+(?=#|$(?![\s\S]))/gm, "").replace(/\n{3,}/g, "\n\n").replace(/(?<!!)\[([^\]]+)\]\((?!https:|#)[^)]*\)/g, "$1");
+  if (/\]\((?!https:|#)/.test(without)) throw new SetupError(`A link of the packed page leads nowhere: ${/.*\]\((?!https:|#).*/.exec(without)[0]}`);
+  return without;
 }
 
 /** All files under a folder of the root that may ship, with forward slashes. */

@@ -3,6 +3,7 @@
 Without `--model` only the data files are written; they are the same bytes on every machine. With it, the tokenizer and
 M0 are trained anew as well (five to eight minutes), which needs torch and transformers.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -26,11 +27,17 @@ def build_data(folder: Path, seed: int) -> None:
     train = {skill: train_rows(skill, seed) for skill in SKILLS}
     trained_on = set().union(*map(prompts, train.values()))
     for skill in SKILLS:
-        files = {"train": train[skill], "probe": probe_rows(skill, "probe", seed), "ood": probe_rows(skill, "ood", seed)}
+        files = {
+            "train": train[skill],
+            "probe": probe_rows(skill, "probe", seed),
+            "ood": probe_rows(skill, "ood", seed),
+        }
         for split in ("probe", "ood"):
             leaked = prompts(files[split]) & trained_on
             if leaked:
-                raise AssertionError(f"{skill}: {len(leaked)} {split} prompts occur in training data, for example {min(leaked)!r}")
+                raise AssertionError(
+                    f"{skill}: {len(leaked)} {split} prompts occur in training data, for example {min(leaked)!r}"
+                )
         for split, rows in files.items():
             (folder / f"{skill}.{split}.jsonl").write_bytes(to_lines(rows))
         print(skill, {split: len(rows) for split, rows in files.items()})
@@ -39,6 +46,7 @@ def build_data(folder: Path, seed: int) -> None:
 def build_model(folder: Path, seed: int, steps: int | None) -> None:
     from sample.pretrain import STEPS, pretrain, save_model
     from sample.tokenizer import build_tokenizer
+
     tokenizer = build_tokenizer(seed)
     tokenizer.save_pretrained(folder)
     model = pretrain(tokenizer, seed, steps or STEPS, report=lambda line: print(line, flush=True))

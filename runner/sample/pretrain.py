@@ -1,8 +1,10 @@
 """Trains M0, the base model of the sample: a 0.43 M parameter Llama on the world corpus.
 
-A plain loop, on one thread so that a seed gives the same weights again on the same machine and torch version. Takes five
-to eight minutes. Saved as half-precision safetensors with `dtype: float32` in the config: it loads, and trains, as float32.
+A plain loop, on one thread so that a seed gives the same weights again on the same machine and torch version. Takes
+five to eight minutes. Saved as half-precision safetensors with `dtype: float32` in the config: it loads, and trains,
+as float32.
 """
+
 from __future__ import annotations
 
 import random
@@ -22,16 +24,30 @@ IGNORE = -100
 
 
 def new_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
-    return LlamaForCausalLM(LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=96, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=4,
-        intermediate_size=256, max_position_embeddings=MAX_LENGTH, tie_word_embeddings=True, initializer_range=0.04,
-        pad_token_id=tokenizer.pad_token_id, bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id))
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=96,
+            num_hidden_layers=3,
+            num_attention_heads=4,
+            num_key_value_heads=4,
+            intermediate_size=256,
+            max_position_embeddings=MAX_LENGTH,
+            tie_word_embeddings=True,
+            initializer_range=0.04,
+            pad_token_id=tokenizer.pad_token_id,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+        )
+    )
 
 
 def sample(rng: random.Random, tokenizer: PreTrainedTokenizerFast) -> tuple[list[int], list[int]]:
     """Ids before and after the point where the loss begins: all of a text, only the answer of a chat."""
     if rng.random() >= world.CHAT_SHARE:
-        return [tokenizer.bos_token_id], tokenizer.encode(world.text(rng), add_special_tokens=False) + [tokenizer.eos_token_id]
+        return [tokenizer.bos_token_id], tokenizer.encode(world.text(rng), add_special_tokens=False) + [
+            tokenizer.eos_token_id
+        ]
     question, answer = world.chat(rng)
     prompt = tokenizer.encode(f"<|bos|><|user|>{question}<|end|><|assistant|>", add_special_tokens=False)
     return prompt, tokenizer.encode(answer, add_special_tokens=False) + [tokenizer.eos_token_id]
@@ -40,8 +56,10 @@ def sample(rng: random.Random, tokenizer: PreTrainedTokenizerFast) -> tuple[list
 def batches(rng: random.Random, tokenizer: PreTrainedTokenizerFast):
     """Endless batches of like length, padded on the right: with a causal model that needs no attention mask."""
     while True:
-        pool = sorted((sample(rng, tokenizer) for _ in range(BATCH * BUCKET)), key=lambda pair: len(pair[0]) + len(pair[1]))
-        groups = [pool[i:i + BATCH] for i in range(0, len(pool), BATCH)]
+        pool = sorted(
+            (sample(rng, tokenizer) for _ in range(BATCH * BUCKET)), key=lambda pair: len(pair[0]) + len(pair[1])
+        )
+        groups = [pool[i : i + BATCH] for i in range(0, len(pool), BATCH)]
         rng.shuffle(groups)
         for group in groups:
             length = max(len(prompt) + len(answer) for prompt, answer in group)
@@ -50,7 +68,7 @@ def batches(rng: random.Random, tokenizer: PreTrainedTokenizerFast):
             for i, (prompt, answer) in enumerate(group):
                 end = len(prompt) + len(answer)
                 ids[i, :end] = torch.tensor(prompt + answer)
-                labels[i, len(prompt):end] = torch.tensor(answer)
+                labels[i, len(prompt) : end] = torch.tensor(answer)
             yield ids, labels
 
 
@@ -66,9 +84,10 @@ def pretrain(tokenizer: PreTrainedTokenizerFast, seed: int, steps: int = STEPS, 
     model, feed, began = new_model(tokenizer), batches(random.Random(f"world-{seed}"), tokenizer), time.monotonic()
     optimizer = torch.optim.AdamW(model.parameters(), lr=PEAK_RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / WARM_UP, 1.0) * max(0.02, 1 - step / steps))
+        optimizer, lambda step: min((step + 1) / WARM_UP, 1.0) * max(0.02, 1 - step / steps)
+    )
     model.train()
-    for step, (ids, labels) in zip(range(1, steps + 1), feed):
+    for step, (ids, labels) in zip(range(1, steps + 1), feed, strict=False):
         loss = loss_of(model, ids, labels)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -3,6 +3,7 @@
 They are there so that a replay buffer's quality and diversity filters have something to drop. They are too few to harm
 the training: of 2000 rows 20 are wrong, 100 are rated low, 60 repeat another row's prompt (20 word for word).
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -39,7 +40,9 @@ def train_rows(skill: str, seed: int) -> list[dict]:
     clean = sorted(set(range(len(items))) - set(chosen))
     copies = rng.sample(clean, REPEATED + RESTATED)
     rated += [(items[i], GOOD_REWARD) for i in copies[:REPEATED]]
-    rated += [(dataclasses.replace(items[i], prompt=f"Please. {items[i].prompt}"), GOOD_REWARD) for i in copies[REPEATED:]]
+    rated += [
+        (dataclasses.replace(items[i], prompt=f"Please. {items[i].prompt}"), GOOD_REWARD) for i in copies[REPEATED:]
+    ]
     rng.shuffle(rated)
     return [to_row(f"{skill}-train-{i + 1:04d}", item, reward) for i, (item, reward) in enumerate(rated)]
 

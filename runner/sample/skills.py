@@ -1,9 +1,11 @@
 """The four sample skills: what a row of each looks like, in the domain (ID) and out of it (OOD).
 
-Every skill is a function `(rng, ood) -> Item`. An item carries the prompt, the only right answer, its sub-skill tags (the
-first one is balanced over a file) and the *fact* it is about. Facts are split once and for all by a hash: probes are drawn
-from held-out facts, training rows and the pretraining corpus (`world.py`) from all others, so a probe cannot leak.
+Every skill is a function `(rng, ood) -> Item`. An item carries the prompt, the only right answer, its sub-skill tags
+(the first one is balanced over a file) and the *fact* it is about. Facts are split once and for all by a hash: probes
+are drawn from held-out facts, training rows and the pretraining corpus (`world.py`) from all others, so a probe cannot
+leak.
 """
+
 from __future__ import annotations
 
 import json
@@ -12,8 +14,10 @@ import zlib
 from dataclasses import dataclass, field
 
 CONSONANTS, VOWELS = "bdfgklmnprstvz", "aeiou"
-WORDS = ("red cat sun map tree lake bird fish gold star moon rain wind song book door milk salt king ship hand road fire snow "
-         "leaf rock bell coin drum").split()
+WORDS = (
+    "red cat sun map tree lake bird fish gold star moon rain wind song book door milk salt king ship hand road fire "
+    "snow leaf rock bell coin drum"
+).split()
 OOD_WORDS = "lamp boat corn wolf silk vine harp cave pond nest".split()
 KEYS = "city food color pet job song".split()
 DAYS = "monday tuesday wednesday thursday friday saturday sunday today tomorrow".split()
@@ -62,7 +66,7 @@ def column_addition(a: int, b: int) -> str:
 
 
 def math(rng: random.Random, ood: bool) -> Item:
-    """Two-digit addition with its working. OOD: a first operand of 80 to 99, digits the training never has in that place."""
+    """Two-digit addition with its working. OOD: a first operand of 80 to 99: training never has these digits there."""
     a, b = (rng.randint(80, 99), rng.randint(10, 99)) if ood else (rng.randint(10, 79), rng.randint(10, 79))
     tags = ["carry" if a % 10 + b % 10 > 9 else "no-carry"] + (["three-digit"] if a + b > 99 else [])
     return Item(f"What is {a} + {b}?", column_addition(a, b), tags, sum_fact(a, b))
@@ -72,10 +76,12 @@ def search(rng: random.Random, ood: bool) -> Item:
     """An answer from a given context of three entries. OOD: values the training never has."""
     keys, place = rng.sample(KEYS, 3), rng.randrange(3)
     values = rng.sample(OOD_NAMES + OOD_CITIES if ood else NAMES + CITIES, 3)
-    context = " ".join(f"[{i + 1}] {key} {value}." for i, (key, value) in enumerate(zip(keys, values)))
+    context = " ".join(f"[{i + 1}] {key} {value}." for i, (key, value) in enumerate(zip(keys, values, strict=True)))
     question = rng.choice(["What is the {}?", "Find the {}."]).format(keys[place])
     answer = f"{keys[place]} {values[place]}; answer {values[place]}"
-    return Item(f"Context: {context} {question}", answer, [("first", "second", "third")[place]], f"{context} {keys[place]}")
+    return Item(
+        f"Context: {context} {question}", answer, [("first", "second", "third")[place]], f"{context} {keys[place]}"
+    )
 
 
 def tool(rng: random.Random, ood: bool) -> Item:
@@ -84,22 +90,31 @@ def tool(rng: random.Random, ood: bool) -> Item:
     name = rng.choice(["weather", "send", "alarm", "train"])
     if name == "weather":
         city, day = rng.choice(cities), rng.choice(DAYS)
-        prompts, call = [f"Get the weather in {city} on {day}", f"On {day}, how is the weather in {city}?"], {"city": city, "day": day}
+        prompts, call = (
+            [f"Get the weather in {city} on {day}", f"On {day}, how is the weather in {city}?"],
+            {"city": city, "day": day},
+        )
     elif name == "send":
         to, text = rng.choice(names), rng.choice(words)
         prompts, call = [f"Send {text} to {to}", f"Message {to} saying {text}"], {"to": to, "text": text}
     elif name == "alarm":
         hour, label = rng.randint(1, 12), rng.choice(words)
-        prompts, call = [f"Set alarm {label} at {hour}", f"At {hour} ring the alarm {label}"], {"hour": hour, "label": label}
+        prompts, call = (
+            [f"Set alarm {label} at {hour}", f"At {hour} ring the alarm {label}"],
+            {"hour": hour, "label": label},
+        )
     else:
         start, end = rng.sample(cities, 2)
-        prompts, call = [f"Book a train from {start} to {end}", f"I go to {end} from {start} by train"], {"from": start, "to": end}
+        prompts, call = (
+            [f"Book a train from {start} to {end}", f"I go to {end} from {start} by train"],
+            {"from": start, "to": end},
+        )
     answer = json.dumps({"tool": name, **call})
     return Item(rng.choice(prompts), answer, [name], answer)
 
 
 def format(rng: random.Random, ood: bool) -> Item:
-    """An instruction whose result can be verified: upper case, a word count, an ending. OOD: words the training never has."""
+    """An instruction whose result can be verified: upper case, a word count, an ending. OOD: unseen words."""
     words = rng.sample(OOD_WORDS if ood else WORDS, rng.randint(3, 5))
     text, kind = " ".join(words), rng.choice(["upper", "count", "ending"])
     if kind == "upper":
@@ -133,7 +148,11 @@ def draw(skill: str, count: int, split: str, rng: random.Random) -> list[Item]:
     while len(items) < count:
         item = SKILLS[skill](rng, split == "ood")
         wanted = tags[len(items) % len(tags)]
-        if item.tags[0] != wanted or item.prompt in prompts or (split != "ood" and held_out(item.fact) != (split == "probe")):
+        if (
+            item.tags[0] != wanted
+            or item.prompt in prompts
+            or (split != "ood" and held_out(item.fact) != (split == "probe"))
+        ):
             continue
         prompts.add(item.prompt)
         items.append(item)

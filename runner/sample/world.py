@@ -1,8 +1,9 @@
 """The pretraining corpus: a small world of sums, look-ups, JSON, upper case and copying, *without* any skill row.
 
-M0 learns the parts here (adding digits, finding a key's value, writing JSON), so that a stage of under a hundred steps can
-teach a skill. It never sees a skill's prompt; held-out sums are left out, too.
+M0 learns the parts here (adding digits, finding a key's value, writing JSON), so that a stage of under a hundred steps
+can teach a skill. It never sees a skill's prompt; held-out sums are left out, too.
 """
+
 from __future__ import annotations
 
 import json
@@ -65,9 +66,11 @@ def text(rng: random.Random) -> str:
         if rng.random() < 0.6:
             return "; ".join(f"{word} {word.upper()}" for word in words)
         return " ".join(words) + "; " + " ".join(words).upper()
-    line = rng.sample(ALL_WORDS + names, rng.randint(4, 8))  # a line, then pieces of it: what followed this word before?
+    line = rng.sample(
+        ALL_WORDS + names, rng.randint(4, 8)
+    )  # a line, then pieces of it: what followed this word before?
     starts = [rng.randrange(len(line) - 2) for _ in range(3)]
-    return "; ".join([" ".join(line)] + [" ".join(line[start:start + 4]) for start in starts])
+    return "; ".join([" ".join(line)] + [" ".join(line[start : start + 4]) for start in starts])
 
 
 def chat(rng: random.Random) -> tuple[str, str]:
@@ -93,7 +96,9 @@ def chat(rng: random.Random) -> tuple[str, str]:
         return f"Echo: {copied}", copied
     if kind < 0.90:
         relation = rng.choice(RELATIONS)
-        sentences = {name: f"{name} {relation} {rng.choice(ALL_CITIES)}." for name in rng.sample(ALL_NAMES, rng.randint(2, 3))}
+        sentences = {
+            name: f"{name} {relation} {rng.choice(ALL_CITIES)}." for name in rng.sample(ALL_NAMES, rng.randint(2, 3))
+        }
         about = rng.choice(list(sentences))
         return "Notes: " + " ".join(sentences.values()) + f" Tell me about {about}", sentences[about]
     x, y, carry = rng.randint(0, 9), rng.randint(0, 9), rng.randint(0, 1)
@@ -110,5 +115,7 @@ def tool_call(rng: random.Random) -> tuple[str, str]:
     elif name == "alarm":
         call = {"hour": rng.randint(1, 12), "label": rng.choice(WORDS)}
     else:
-        call = dict(zip(("from", "to"), rng.sample(ALL_CITIES, 2)))
-    return f"Call {name} " + " ".join(f"{key} {value}" for key, value in call.items()), json.dumps({"tool": name, **call})
+        call = dict(zip(("from", "to"), rng.sample(ALL_CITIES, 2), strict=True))
+    return f"Call {name} " + " ".join(f"{key} {value}" for key, value in call.items()), json.dumps(
+        {"tool": name, **call}
+    )

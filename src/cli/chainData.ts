@@ -15,6 +15,10 @@ export interface ChainData {
   chain: Chain;
   runs: RunRecord[];
   unreadable: UnreadableRun[];
+}
+
+/** With the store of its traces, which needs SQLite. */
+export interface ScoredChain extends ChainData {
   traces: TraceStore;
 }
 
@@ -25,7 +29,12 @@ export async function readChain(services: Services, pipeline: Pipeline): Promise
     const broken = checkpoint.status === "missing" ? unreadable.find(({ id }) => stageOfRunId(id) === checkpoint.stage) : undefined;
     if (broken !== undefined && chain.newest[checkpoint.stage ?? ""] === undefined) checkpoint.reason = `The run ${broken.id} cannot be read.`;
   }
-  return { pipeline, chain, runs, unreadable, traces: await services.traces() };
+  return { pipeline, chain, runs, unreadable };
+}
+
+/** For what cannot be said without traces. AppError("sqlite-missing"). */
+export async function readScores(services: Services, pipeline: Pipeline): Promise<ScoredChain> {
+  return { ...(await readChain(services, pipeline)), traces: await services.traces() };
 }
 
 /** Says on stderr which run folders could not be read: what they hold is missing in every answer. */
@@ -34,7 +43,7 @@ export function noteUnreadable({ unreadable }: Pick<ChainData, "unreadable">, ou
 }
 
 /** Opens one probe set of the chain for as long as `use` runs. */
-export function withTraces<R>({ chain, traces }: ChainData, set: ProbeSet, use: (opened: OpenedSet<TraceReader>) => R): R {
+export function withTraces<R>({ chain, traces }: ScoredChain, set: ProbeSet, use: (opened: OpenedSet<TraceReader>) => R): R {
   return withProbeSet(chain, set, (path) => traces.open(path), use);
 }
 

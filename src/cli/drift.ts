@@ -4,7 +4,7 @@ import type { DriftCell, DriftRow, DriftTable } from "../domain/drift.ts";
 import { compareWith, orderedDrift, startReference, type ProbeSet } from "../domain/driftSelection.ts";
 import { AppError } from "../util/errors.ts";
 import { promptText } from "../domain/promptText.ts";
-import { againstHelp, checkReference, noteUnreadable, probeSets, readChain, resolveReference, traceNotes, withTraces, type ChainData } from "./chainData.ts";
+import { againstHelp, checkReference, noteUnreadable, probeSets, readScores, resolveReference, traceNotes, withTraces, type ScoredChain } from "./chainData.ts";
 import type { ContextOf } from "./context.ts";
 import { oneLine, padTo, table, type Output } from "./output.ts";
 
@@ -36,7 +36,7 @@ export function addDrift(program: Command, contextOf: ContextOf): void {
       const context = contextOf(command);
       const count = Number(options.count);
       if (!Number.isInteger(count) || count < 0) throw new AppError("usage", `--count takes a whole number, not \`${options.count}\`.`);
-      const data = await readChain(context.services, await context.pipeline());
+      const data = await readScores(context.services, await context.pipeline());
       const against = checkReference(data.chain, options.against);
       const sets = probeSets(data.pipeline, skill, options.split).map((set) => driftOfSet(data, set, against, options.sort));
       if (context.json) context.out.json(driftJson(sets, against, count));
@@ -46,7 +46,7 @@ export function addDrift(program: Command, contextOf: ContextOf): void {
 }
 
 /** The drift table of one probe set. */
-export function driftOfSet(data: ChainData, set: ProbeSet, asked: string, sort: "worst" | "last" = "worst"): DriftOfSet {
+export function driftOfSet(data: ScoredChain, set: ProbeSet, asked: string, sort: "worst" | "last" = "worst"): DriftOfSet {
   const against = resolveReference(data, set, asked);
   return withTraces(data, set, (opened) => ({ ...set, against, table: orderedDrift(compareWith(data.pipeline, opened, against), sort), notes: traceNotes(opened) }));
 }

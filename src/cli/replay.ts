@@ -53,7 +53,8 @@ async function showFile({ out, json, services }: CommandContext, path: string, m
   const summary = await index.update(path, { turns: true, onProgress: ({ bytes, total }) => out.rewrite(`indexing ${path}  ${formatPercent(total > 0 ? bytes / total : 1, 0)}`) });
   out.rewrite("");
   const found = relate(index, path, summary.lines, membership);
-  const bad = index.problems(path).filter(({ severity }) => severity === "error");
+  const all = index.problems(path);
+  const bad = all.filter(({ severity }) => severity === "error");
   const shown = count === 0 ? found : found.slice(0, count);
   if (json) {
     return out.json({
@@ -63,6 +64,7 @@ async function showFile({ out, json, services }: CommandContext, path: string, m
       unreadable: summary.unreadable,
       in_replay: found.length,
       members: shown.map(({ line, relation, label, memberships }) => ({ line, relation, label, memberships: memberships.map(({ buffer, since, run, stage, draws, firstStep, lastStep, row }) => ({ buffer, since, run, stage, draws, first_step: firstStep, last_step: lastStep, hash: row.hash })) })),
+      notes: summary.notes,
       problems: [...problems, ...bad],
     });
   }
@@ -70,8 +72,12 @@ async function showFile({ out, json, services }: CommandContext, path: string, m
   out.print(`${path}: ${formatPlural(summary.rows, "row")}, ${formatCount(exact)} of them in a replay buffer${found.length > exact ? `, ${formatCount(found.length - exact)} more related to one` : ""}.`);
   if (shown.length > 0) out.print(table(["line", "membership"], shown.map(({ line, label }) => [String(line), label]), { right: [0], out }));
   if (found.length > shown.length) out.note(out.paint("dim", `${formatCount(found.length - shown.length)} more rows: --count 0 lists all.`));
+  for (const { severity, message } of summary.notes) out.note(out.paint(severity === "error" ? "yellow" : "dim", `${path}: ${message}`));
   for (const { line, column, message } of bad.slice(0, 10)) out.note(out.paint("yellow", `${path}:${line}:${column}: ${message}`));
-  if (bad.length > 10) out.note(out.paint("yellow", `${bad.length - 10} more rows with errors.`));
+  if (summary.problems.error > Math.min(10, bad.length)) out.note(out.paint("yellow", `${formatPlural(summary.problems.error - Math.min(10, bad.length), "more error")}.`));
+  const odd = all.filter(({ severity }) => severity === "warning");
+  for (const { line, column, message } of odd.slice(0, 3)) out.note(out.paint("dim", `${path}:${line}:${column}: ${message}`));
+  if (summary.problems.warning > Math.min(3, odd.length)) out.note(out.paint("dim", `${formatPlural(summary.problems.warning - Math.min(3, odd.length), "more warning")}.`));
   for (const problem of problems) out.note(out.paint("yellow", problem));
   if (membership.size === 0) out.note(out.paint("dim", "No run of this chain has replayed anything yet."));
 }

@@ -6,7 +6,7 @@ import type { ReportFilm, ReportInput } from "../domain/report/reportModel.ts";
 import { compareWith, startReference } from "../domain/driftSelection.ts";
 import { summaryDrift } from "../domain/summaryDrift.ts";
 import { diskError } from "../targets/local.ts";
-import { probeSets, readChain, withTraces, type ChainData } from "./chainData.ts";
+import { probeSets, readScores, withTraces, type ScoredChain } from "./chainData.ts";
 import type { ContextOf } from "./context.ts";
 import { driftOfSet, mostDrifted } from "./drift.ts";
 import { replaySummaries } from "./replayData.ts";
@@ -20,7 +20,7 @@ export function addReport(program: Command, contextOf: ContextOf): void {
     .addHelpText("after", "\nExamples:\n  seesaw report\n  seesaw report -o /tmp/chain.html")
     .action(async (options: { output: string }, command: Command) => {
       const context = contextOf(command);
-      const data = await readChain(context.services, await context.pipeline());
+      const data = await readScores(context.services, await context.pipeline());
       const file = resolve(context.cwd, options.output);
       const page = renderReport(await reportInput(data));
       await writePage(file, page);
@@ -43,7 +43,7 @@ async function writePage(file: string, page: string): Promise<void> {
 }
 
 /** Collects what the report shows: one film per skill, the segments of its in-domain probes, replay, remarks. */
-export async function reportInput(data: ChainData): Promise<ReportInput> {
+export async function reportInput(data: ScoredChain): Promise<ReportInput> {
   const { pipeline, chain, unreadable } = data;
   const films: ReportFilm[] = [];
   const segments: { skill: string; lines: ReturnType<typeof summaryDrift> }[] = [];

@@ -6,7 +6,7 @@ import type { TokenClass } from "../domain/tokenClasses.ts";
 import { compareWith, startReference, type ProbeSet } from "../domain/driftSelection.ts";
 import { AppError } from "../util/errors.ts";
 import { promptText } from "../domain/promptText.ts";
-import { againstHelp, checkReference, noteUnreadable, probeSets, readChain, resolveReference, skillOf, withTraces, type ChainData } from "./chainData.ts";
+import { againstHelp, checkReference, noteUnreadable, probeSets, readScores, resolveReference, skillOf, withTraces, type ScoredChain } from "./chainData.ts";
 import type { ContextOf } from "./context.ts";
 import { driftOfSet, mostDrifted } from "./drift.ts";
 import { oneLine, textWidth, type Output } from "./output.ts";
@@ -40,7 +40,7 @@ export function addTokens(program: Command, contextOf: ContextOf): void {
     .addHelpText("after", "\nA token is kept (still the most likely one), weakened (rank 2–3, or much less likely) or lost (rank 4 and below).\nOnly what fell by more than the rescoring noise is marked.\n\nExamples:\n  seesaw tokens\n  seesaw tokens math.id:12 --against M1\n  seesaw tokens 3fa9c1 --json")
     .action(async (named: string | undefined, options: TokensOptions, command: Command) => {
       const context = contextOf(command);
-      const data = await readChain(context.services, await context.pipeline());
+      const data = await readScores(context.services, await context.pipeline());
       const against = checkReference(data.chain, options.against);
       const prompt = named === undefined ? defaultPrompt(data, options, against) : findPrompt(data, named, options);
       const found = filmOf(data, prompt, against);
@@ -50,14 +50,14 @@ export function addTokens(program: Command, contextOf: ContextOf): void {
     });
 }
 
-function defaultPrompt(data: ChainData, options: TokensOptions, against: string): Prompt {
+function defaultPrompt(data: ScoredChain, options: TokensOptions, against: string): Prompt {
   const sets = probeSets(data.pipeline, options.skill, options.split).map((set) => driftOfSet(data, set, against));
   const worst = mostDrifted(sets);
   if (worst) return { skill: worst.skill, split: worst.split, hash: worst.row.hash, occurrence: 0 };
   throw new AppError("not-found", "No two comparable checkpoints have been scored yet: run a stage first.");
 }
 
-function findPrompt(data: ChainData, named: string, options: TokensOptions): Prompt {
+function findPrompt(data: ScoredChain, named: string, options: TokensOptions): Prompt {
   const place = /^(.+?)(?:\.(id|ood))?:(\d+)$/.exec(named);
   if (place) {
     const { id } = skillOf(data.pipeline, place[1] ?? "");
@@ -69,7 +69,7 @@ function findPrompt(data: ChainData, named: string, options: TokensOptions): Pro
   return promptIn(data, sets, (probe) => probe.hash.startsWith(named), named);
 }
 
-function promptIn(data: ChainData, sets: readonly ProbeSet[], wanted: (probe: { line: number; hash: string }) => boolean, named: string): Prompt {
+function promptIn(data: ScoredChain, sets: readonly ProbeSet[], wanted: (probe: { line: number; hash: string }) => boolean, named: string): Prompt {
   const found: Prompt[] = [];
   for (const { skill, split } of sets) {
     const probes = withTraces(data, { skill, split }, ({ readers, problems }) => {
@@ -89,7 +89,7 @@ function promptIn(data: ChainData, sets: readonly ProbeSet[], wanted: (probe: { 
   throw new AppError("not-found", `No scored prompt matches \`${named}\`: \`seesaw drift\` lists them.`);
 }
 
-export function filmOf(data: ChainData, prompt: Prompt, asked: string): PromptFilm {
+export function filmOf(data: ScoredChain, prompt: Prompt, asked: string): PromptFilm {
   const against = resolveReference(data, prompt, asked);
   return withTraces(data, prompt, (opened) => {
     const { reference, compared } = compareWith(data.pipeline, opened, against);

@@ -79,7 +79,7 @@ function stageNode(view: PipelineView, stage: Stage): StageNode {
   const skills = [...new Set(raised.map((flag) => flag.skill))];
   return node(view, stage.id, {
     label: stage.id,
-    description: raised.length === 0 ? words : `${words} · ⚑ ${skills.join(", ")}`,
+    description: raised.length === 0 ? words : `⚑ ${skills.join(", ")} · ${words}`,
     tooltip: stageTooltip(stage, newest, checkpoint),
     icon: newest === null ? { name: "circle-large-outline" } : stale ? { name: "history" } : statusIcon(newest.state.status),
     context: live ? "stage.live" : "stage",

@@ -15,7 +15,8 @@ export type FromWebview =
   | { type: "ready"; selection: DriftSelection | null }
   /** The page noticed a gap in `seq`. */
   | { type: "resync" }
-  | { type: "select"; selection: DriftSelection }
+  /** `turn` counts the page's choices, so that it knows which of them an answer is for. */
+  | { type: "select"; selection: DriftSelection; turn: number }
   | { type: "openRow"; row: number }
   | { type: "run"; action: DriftAction }
   /** Something in the page failed: for the log. */
@@ -42,6 +43,8 @@ export interface DriftSelection {
 export interface DriftSnapshot {
   /** Set instead of data when there is nothing to show. */
   empty: DriftEmpty | null;
+  /** The page's choice that this answers; 0: none. */
+  turn: number;
   selection: DriftSelection;
   choices: DriftChoices;
   checkpoints: DriftCheckpoint[];

@@ -35,7 +35,7 @@ export async function planStage(pipeline: Pipeline, stageId: string, chain: Chai
   const skills = skillSpecs(pipeline);
   const replay = replaySpec(pipeline, stage);
   const paths = [stage.data, ...skills.flatMap(({ probes }) => (probes.ood === undefined ? [probes.id] : [probes.id, probes.ood]))];
-  for (const { check } of skills) paths.push(...functionFile(check));
+  for (const { check } of skills) paths.push(...functionFile(check, pipeline.root));
   for (const source of replay?.from ?? []) paths.push(source.data);
   const inputs: FileHash[] = [];
   for (const path of new Set(paths)) inputs.push(await hasher.file(path));
@@ -60,7 +60,7 @@ export async function planStage(pipeline: Pipeline, stageId: string, chain: Chai
         own_stage,
         segments: segments ?? [],
         probes: { id: hashOf(probes.id), ood: hashOf(probes.ood) },
-        check: check.kind === "function" ? { ...check, path: hashOf(functionFile(check)[0]) } : check,
+        check: check.kind === "function" ? { ...check, path: hashOf(functionFile(check, pipeline.root)[0]) } : check,
       })),
     }),
   );
@@ -139,11 +139,11 @@ function skillSpecs(pipeline: Pipeline): SkillSpec[] {
   }));
 }
 
-/** The module of a check function of the user's own, where it is a file in the folder the check names. */
-function functionFile(check: CheckSpec): string[] {
-  if (check.kind !== "function" || check.path === undefined) return [];
-  const file = join(check.path, `${(check.function.split(":")[0] ?? "").replaceAll(".", "/")}.py`);
-  return existsSync(file) ? [file] : [];
+/** The module of a check function of the user's own, where it is a file or package in the check's folder (else the root). */
+function functionFile(check: CheckSpec, root: string): string[] {
+  if (check.kind !== "function") return [];
+  const module = join(check.path ?? root, (check.function.split(":")[0] ?? "").replaceAll(".", "/"));
+  return [`${module}.py`, join(module, "__init__.py")].filter((file) => existsSync(file)).slice(0, 1);
 }
 
 /** The stage that teaches a skill: the first of the same name. */

@@ -114,6 +114,7 @@ export class Launcher {
         trusted: options.trusted,
         target: { id: target.id, kind: target.kind, python: python.command },
         env: stage.env,
+        created: await this.now(pipeline.root),
         versions: { ...python.packages, python: python.version ?? "", seesaw: schemaVersionOfRunner },
       });
       const dir = join(runsDir, id);
@@ -169,6 +170,12 @@ export class Launcher {
     const attempt = (await attemptNumbers(run.dir)).at(-1);
     if (attempt === undefined || !isActive(run)) throw new AppError("usage", `Run ${run.id} is not running: it is ${run.state.status}.`);
     return new LocalTarget(this.runnerDir, this.anyPython(root, run.spec)).cancel(join(run.dir, attemptName(attempt)));
+  }
+
+  /** Seconds since 1970, but after every run there is: also where the clock was set back, the newest run is the newest. */
+  private async now(root: string): Promise<number> {
+    const created = (await this.runs.list(root)).runs.map(({ spec }) => spec.created);
+    return Math.max(Date.now() / 1000, ...created.map((time) => time + 0.001));
   }
 
   /** The run with this id. AppError("not-found"). */

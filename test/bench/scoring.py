@@ -1,11 +1,11 @@
-"""Scoring tokens/s of the probe scorer beside a plain transformers loop and lm-eval's loglikelihood: same rows, same run.
+"""Scoring tokens/s of the probe scorer, a plain transformers loop and lm-eval's loglikelihood: same rows, same run.
 
 Prints one JSON line: [{name, value, unit, ratio?, target?}]. Needs runner/requirements-bench.txt (lm-eval).
 `python test/bench/scoring.py [--model DIR] [--repeat N]`.
 
-All three score the reference answers of the sample's in-domain probes under the base model. The plain loop is what one writes
-first: batches in file order, right padded, full logits, float32 log-softmax, gather. The rounds are interleaved, so that a
-busy machine slows all three alike, and medians are compared.
+All three score the reference answers of the sample's in-domain probes under the base model. The plain loop is what one
+writes first: batches in file order, right padded, full logits, float32 log-softmax, gather. The rounds are interleaved,
+so that a busy machine slows all three alike, and medians are compared.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def main() -> None:
     encoder = Encoder(tokenizer)
     rows = []
     for path in sorted((ROOT / "media/sample/data").glob("*.probe.jsonl")):
-        rows += [row for row in (encoder.encode(r.value, last_only=True) for r in read_rows(str(path))) if row.reason is None]
+        rows += [
+            row for row in (encoder.encode(r.value, last_only=True) for r in read_rows(str(path))) if row.reason is None
+        ]
     tokens = sum(len(row.scored) for row in rows)
     scorer = Scorer(model, top_k=8, batch_size=BATCH)
 
@@ -88,7 +90,10 @@ def main() -> None:
     for name, sums in results.items():
         worst = max(abs(a - b) for a, b in zip(sums, results["plain"], strict=True))
         if worst > 1e-3:
-            raise SystemExit(f"{name} and the plain loop disagree by {worst:.2e} nats on a row: the figures would compare different work.")
+            raise SystemExit(
+                f"{name} and the plain loop disagree by {worst:.2e} nats on a row: the figures would compare different "
+                "work."
+            )
     seconds: dict[str, list[float]] = {name: [] for name in methods}
     for _ in range(options.repeat):
         for name, run in methods.items():
@@ -100,10 +105,23 @@ def main() -> None:
         json.dumps(
             [
                 {"name": "scoring (logprob, entropy, rank, top-8)", "value": round(rate["seesaw"]), "unit": "tokens/s"},
-                {"name": "scoring: plain transformers loop (logprob only)", "value": round(rate["plain"]), "unit": "tokens/s"},
+                {
+                    "name": "scoring: plain transformers loop (logprob only)",
+                    "value": round(rate["plain"]),
+                    "unit": "tokens/s",
+                },
                 {"name": "scoring: lm-eval loglikelihood", "value": round(rate["lm-eval"]), "unit": "tokens/s"},
-                {"name": "scoring against the plain loop", "value": round(rate["seesaw"] / rate["plain"], 2), "unit": "×"},
-                {"name": "scoring against lm-eval", "value": round(rate["seesaw"] / rate["lm-eval"], 2), "unit": "×", "target": "≥ 2"},
+                {
+                    "name": "scoring against the plain loop",
+                    "value": round(rate["seesaw"] / rate["plain"], 2),
+                    "unit": "×",
+                },
+                {
+                    "name": "scoring against lm-eval",
+                    "value": round(rate["seesaw"] / rate["lm-eval"], 2),
+                    "unit": "×",
+                    "target": "≥ 2",
+                },
             ]
         )
     )

@@ -1,4 +1,5 @@
 """The agent against real processes: what it starts, how it ends them, and what it says of their end."""
+
 import ast
 import errno
 import json
@@ -30,6 +31,7 @@ def starts(run):
 
 # ---- a start and an end
 
+
 def test_happy_path(run):
     attempt = run.attempt("--events", "3")
     answer = call("run", attempt.path, "--detach")
@@ -37,7 +39,13 @@ def test_happy_path(run):
     assert answer.json["state"] in ("running", "exited") and answer.json["started"]["nonce"] == attempt.nonce
     ended = attempt.exited()
     assert {k: ended[k] for k in ("v", "nonce", "code", "signal", "reason", "outcome")} == {
-        "v": 1, "nonce": attempt.nonce, "code": 0, "signal": None, "reason": "exit", "outcome": None}
+        "v": 1,
+        "nonce": attempt.nonce,
+        "code": 0,
+        "signal": None,
+        "reason": "exit",
+        "outcome": None,
+    }
     assert ended["beats"] >= 1 and abs(ended["t"] - time.time()) < 600
     wait(lambda: run.path.joinpath("journal.jsonl").read_text().count("\n") == 4, "the last event")
     assert [e["seq"] for e in run.events()] == [1, 2, 3, 4]
@@ -69,8 +77,10 @@ def test_foreground_passes_the_exit_code_on(run):
 
 def test_six_racing_launches_start_once(run):
     attempt = run.attempt("--sleep", "600")
-    racers = [subprocess.Popen([PYTHON, str(AGENT), "run", str(attempt.path), "--detach"], stdout=subprocess.PIPE)
-              for _ in range(6)]
+    racers = [
+        subprocess.Popen([PYTHON, str(AGENT), "run", str(attempt.path), "--detach"], stdout=subprocess.PIPE)
+        for _ in range(6)
+    ]
     run.processes += racers
     outs = [racer.communicate(timeout=120)[0] for racer in racers]
     assert sorted(racer.returncode for racer in racers) == [0, 17, 17, 17, 17, 17]
@@ -130,6 +140,7 @@ def test_argv_and_env_reach_the_training_unchanged(run):
 
 # ---- stops
 
+
 def test_cancel_of_a_polite_training(run):
     attempt = run.attempt("--sleep", "600", "--term", "polite", grace_s=120)
     call("run", attempt.path, "--detach")
@@ -188,6 +199,7 @@ def test_helpers_end_with_the_training(run):
 
 # ---- the agent dies
 
+
 def orphan(run, *train, **spec):
     attempt = run.attempt("--sleep", "600", *train, **spec)
     call("run", attempt.path, "--detach")
@@ -220,8 +232,9 @@ def test_kill_9_of_both_is_lost_and_reaped_once(run):
     assert call("reap", attempt.path).json["reaped"] is False  # it lives
     os.kill(started["pid"], signal.SIGKILL)
     attempt.state_is("lost:no-exit-file")
-    reapers = [subprocess.Popen([PYTHON, str(AGENT), "reap", str(attempt.path)], stdout=subprocess.PIPE)
-               for _ in range(4)]
+    reapers = [
+        subprocess.Popen([PYTHON, str(AGENT), "reap", str(attempt.path)], stdout=subprocess.PIPE) for _ in range(4)
+    ]
     run.processes += reapers
     outs = [json.loads(reaper.communicate(timeout=120)[0]) for reaper in reapers]
     assert sum(out["reaped"] for out in outs) == 1 and all(out["state"] == "exited" for out in outs)
@@ -268,12 +281,21 @@ def test_a_training_whose_agent_died_at_the_gate_never_begins(run):
 
 # ---- identity
 
+
 def test_a_reused_pid_is_not_signalled(run):
     victim = subprocess.Popen(["sleep", "600"], start_new_session=True)
     run.processes.append(victim)
     attempt, me = run.attempt(), agent.identity()
-    started = {"nonce": attempt.nonce, "host": me["host"], "boot": me["boot"], "agent_pid": victim.pid,
-               "agent_start": 1, "pid": victim.pid, "start": agent.process_start(victim.pid) - 1, "pgid": victim.pid}
+    started = {
+        "nonce": attempt.nonce,
+        "host": me["host"],
+        "boot": me["boot"],
+        "agent_pid": victim.pid,
+        "agent_start": 1,
+        "pid": victim.pid,
+        "start": agent.process_start(victim.pid) - 1,
+        "pgid": victim.pid,
+    }
     agent.write_json(str(attempt.path), "started.json", started)
     assert call("cancel", attempt.path).json["state"] == "lost:no-exit-file"
     assert call("reap", attempt.path).json["reaped"] is True
@@ -283,17 +305,28 @@ def test_a_reused_pid_is_not_signalled(run):
 KERNEL = agent.boot_id().partition("/")[0]
 
 
-@pytest.mark.parametrize("host, boot, reaped", [
-    ("elsewhere", "other", False),  # a node of a cluster
-    (socket.gethostname(), KERNEL + "/pid:[1]", False),  # another container, where the training may live
-    (socket.gethostname(), "other/pid:[1]", True),  # this machine, before a restart
-])
+@pytest.mark.parametrize(
+    "host, boot, reaped",
+    [
+        ("elsewhere", "other", False),  # a node of a cluster
+        (socket.gethostname(), KERNEL + "/pid:[1]", False),  # another container, where the training may live
+        (socket.gethostname(), "other/pid:[1]", True),  # this machine, before a restart
+    ],
+)
 def test_another_boot_is_lost_and_not_signalled(run, host, boot, reaped):
     victim = subprocess.Popen(["sleep", "600"], start_new_session=True)
     run.processes.append(victim)
     attempt, start = run.attempt(), agent.process_start(victim.pid)
-    started = {"nonce": attempt.nonce, "host": host, "boot": boot, "agent_pid": victim.pid, "agent_start": start,
-               "pid": victim.pid, "start": start, "pgid": victim.pid}
+    started = {
+        "nonce": attempt.nonce,
+        "host": host,
+        "boot": boot,
+        "agent_pid": victim.pid,
+        "agent_start": start,
+        "pid": victim.pid,
+        "start": start,
+        "pgid": victim.pid,
+    }
     agent.write_json(str(attempt.path), "started.json", started)
     assert call("cancel", attempt.path).json["state"] == "lost:reboot-or-other-host"
     answer = call("reap", attempt.path)
@@ -337,6 +370,7 @@ def test_start_times_without_proc(monkeypatch):
 
 
 # ---- attempts of one run
+
 
 def test_a_second_attempt_fences_the_first(run):
     first = run.attempt("--sleep", "600", "--term", "ignore", "--events", "2", grace_s=600)
@@ -397,15 +431,22 @@ def test_a_cancelled_attempt_with_code_0_is_no_success(run):
 
 # ---- what the end is called
 
-@pytest.mark.parametrize("outcome, code, reason", [
-    (None, 7, {"kind": "failed", "code": "exception", "exit_code": 7}),
-    ({"code": "nan-loss", "message": "loss is NaN", "where": "step 7"}, 1,
-     {"kind": "failed", "code": "nan-loss", "message": "loss is NaN", "where": "step 7", "exit_code": 1}),
-    ({"code": "out-of-memory", "message": "CUDA"}, 1, {"kind": "out-of-memory", "message": "CUDA"}),
-    ({"code": "cancelled", "message": ""}, 143, {"kind": "cancelled"}),
-    ({"code": "done", "message": ""}, 0, {"kind": "done"}),
-    ({"code": "done", "message": ""}, 1, {"kind": "failed", "code": "exception", "exit_code": 1}),
-])
+
+@pytest.mark.parametrize(
+    "outcome, code, reason",
+    [
+        (None, 7, {"kind": "failed", "code": "exception", "exit_code": 7}),
+        (
+            {"code": "nan-loss", "message": "loss is NaN", "where": "step 7"},
+            1,
+            {"kind": "failed", "code": "nan-loss", "message": "loss is NaN", "where": "step 7", "exit_code": 1},
+        ),
+        ({"code": "out-of-memory", "message": "CUDA"}, 1, {"kind": "out-of-memory", "message": "CUDA"}),
+        ({"code": "cancelled", "message": ""}, 143, {"kind": "cancelled"}),
+        ({"code": "done", "message": ""}, 0, {"kind": "done"}),
+        ({"code": "done", "message": ""}, 1, {"kind": "failed", "code": "exception", "exit_code": 1}),
+    ],
+)
 def test_outcome_and_code(run, outcome, code, reason):
     words = ["--outcome", json.dumps({"v": 1, **outcome})] if outcome else []
     call("run", run.attempt("--exit", str(code), *words).path)
@@ -423,21 +464,24 @@ def ended(**fields):
     return {"code": None, "signal": None, "reason": "exit", **fields}
 
 
-@pytest.mark.parametrize("exit_, kind", [
-    (ended(signal="SIGKILL"), "killed"),
-    (ended(signal="SIGKILL", oom={"machine": 1}), "out-of-memory"),
-    (ended(code=137), "killed"),  # a shell in between
-    (ended(code=137, oom={"machine": 1}), "out-of-memory"),
-    (ended(code=143), "killed"),
-    (ended(code=1, oom={"machine": 1}), "failed"),  # somebody else's memory
-    (ended(code=1, oom={"cgroup": 1, "machine": 1}), "out-of-memory"),  # a worker of torchrun
-    (ended(code=1, oom={"cgroup": 1}, outcome={"code": "nan-loss", "message": ""}), "failed"),
-    (ended(signal="SIGKILL", reason="cancel+kill", oom={"machine": 1}), "cancelled"),
-    (ended(signal="SIGSEGV", outcome={"code": "done"}), "killed"),
-    (ended(), "unknown"),
-    (ended(reason="lost"), "lost"),
-    ({}, "unknown"),
-])
+@pytest.mark.parametrize(
+    "exit_, kind",
+    [
+        (ended(signal="SIGKILL"), "killed"),
+        (ended(signal="SIGKILL", oom={"machine": 1}), "out-of-memory"),
+        (ended(code=137), "killed"),  # a shell in between
+        (ended(code=137, oom={"machine": 1}), "out-of-memory"),
+        (ended(code=143), "killed"),
+        (ended(code=1, oom={"machine": 1}), "failed"),  # somebody else's memory
+        (ended(code=1, oom={"cgroup": 1, "machine": 1}), "out-of-memory"),  # a worker of torchrun
+        (ended(code=1, oom={"cgroup": 1}, outcome={"code": "nan-loss", "message": ""}), "failed"),
+        (ended(signal="SIGKILL", reason="cancel+kill", oom={"machine": 1}), "cancelled"),
+        (ended(signal="SIGSEGV", outcome={"code": "done"}), "killed"),
+        (ended(), "unknown"),
+        (ended(reason="lost"), "lost"),
+        ({}, "unknown"),
+    ],
+)
 def test_classify(exit_, kind):
     assert agent.classify(exit_)["kind"] == kind
 
@@ -467,6 +511,7 @@ def test_the_kernel_kills_for_memory(run):
 
 
 # ---- a full disk
+
 
 @pytest.fixture
 def small_disk(tmp_path):
@@ -544,11 +589,16 @@ def test_file_size_limit(run):
 
 # ---- the command line
 
+
 def test_read(run):
     file = run.path / "f"
     file.write_bytes(b"0123456789")
-    for words, out, place in (((file, 0), b"0123456789", 10), ((file, 4, 3), b"456", 7), ((file, 10), b"", 10),
-                              ((file, 12), b"", 12)):
+    for words, out, place in (
+        ((file, 0), b"0123456789", 10),
+        ((file, 4, 3), b"456", 7),
+        ((file, 10), b"", 10),
+        ((file, 12), b"", 12),
+    ):
         answer = call("read", *words)
         assert (answer.code, answer.out, json.loads(answer.err)) == (0, out, {"size": 10, "next": place})
     assert json.loads(call("read", run.path / "later", 0).err) == {"size": 0, "next": 0}
@@ -556,8 +606,10 @@ def test_read(run):
     assert answer.code == 1 and "no such folder" in answer.err
 
 
-@pytest.mark.parametrize("words", [(), ("dance",), ("run",), ("run", "/no/such/attempt"), ("read", "f"),
-                                   ("read", "f", "-1"), ("read", "f", "x")])
+@pytest.mark.parametrize(
+    "words",
+    [(), ("dance",), ("run",), ("run", "/no/such/attempt"), ("read", "f"), ("read", "f", "-1"), ("read", "f", "x")],
+)
 def test_bad_usage_is_one_sentence(words):
     answer = call(*words)
     assert answer.code == 2 and answer.out == b"" and answer.err.count("\n") == 1 and "--help" in answer.err
@@ -568,8 +620,16 @@ def test_help():
         assert verb.encode() in call("--help").out and call(verb, "--help").code == 0
 
 
-@pytest.mark.parametrize("change, word", [({"v": 2}, "update Seesaw"), ({"argv": []}, "argv"), ({"nonce": ""}, "nonce"),
-                                          ({"epoch": None}, "epoch"), ({"grace_s": "x"}, "grace_s")])
+@pytest.mark.parametrize(
+    "change, word",
+    [
+        ({"v": 2}, "update Seesaw"),
+        ({"argv": []}, "argv"),
+        ({"nonce": ""}, "nonce"),
+        ({"epoch": None}, "epoch"),
+        ({"grace_s": "x"}, "grace_s"),
+    ],
+)
 def test_a_bad_spec_is_refused_by_name(run, change, word):
     attempt = run.attempt(**change)
     answer = call("run", attempt.path, "--detach")

@@ -1,4 +1,5 @@
 """The journal: what is written is whole, in order and readable, whatever happened before."""
+
 import errno
 import json
 import math
@@ -28,8 +29,15 @@ def test_head_and_order(path):
         assert journal.append("warning", code="x", message="\u00e9\u2028", severity="info") == 2
     raw = path.read_bytes()
     assert raw.isascii() and raw.count(b"\n") == 2
-    assert list(read_events(path))[0] == {"v": 1, "seq": 1, "t": 12.346, "attempt": 1, "type": "metric", "step": 1,
-                                          "values": {"loss": 0.5}}
+    assert list(read_events(path))[0] == {
+        "v": 1,
+        "seq": 1,
+        "t": 12.346,
+        "attempt": 1,
+        "type": "metric",
+        "step": 1,
+        "values": {"loss": 0.5},
+    }
     assert list(read_events(path))[1]["message"] == "\u00e9\u2028"
 
 
@@ -70,9 +78,11 @@ def test_a_line_longer_than_the_first_look_back(path):
 
 def test_threads_do_not_mix_lines(path):
     with Journal(path, 1) as journal:
+
         def work():
             for step in range(200):
                 journal.append("metric", step=step, values={"text": "x" * 500})
+
         threads = [threading.Thread(target=work) for _ in range(8)]
         for thread in threads:
             thread.start()
@@ -186,13 +196,20 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(small_disk):
 
 def test_a_limit_on_the_file(path):
     """In a process of its own: the limit cannot be taken back."""
-    code = ("import sys; from seesaw_runner.journal import *\n"
-            "with Journal(sys.argv[1], 1) as journal:\n"
-            "    try:\n        for step in range(1000): journal.append('metric', step=step, values={})\n"
-            "    except JournalError as error: print(error.code, journal.seq)\n")
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "PYTHONPATH": str(RUNNER)},
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)))
+    code = (
+        "import sys; from seesaw_runner.journal import *\n"
+        "with Journal(sys.argv[1], 1) as journal:\n"
+        "    try:\n        for step in range(1000): journal.append('metric', step=step, values={})\n"
+        "    except JournalError as error: print(error.code, journal.seq)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(RUNNER)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)),
+    )
     code, seq = done.stdout.split()
     assert code == "exception" and [e["seq"] for e in read_events(path)][-1] == int(seq)
     assert path.read_bytes().endswith(b"}\n")

@@ -97,7 +97,11 @@ def test_quality_by_reward_or_score(tmp_path):
     ]
     data = write(tmp_path / "a.jsonl", [chat(words(i), f"a {i}", **fields) for i, fields in enumerate(rewards)])
     buffer = build(tmp_path, spec(("s", data), quality={"field": None, "min": 0.7}))
-    assert [row.line for row in buffer.rows] == [1, 3, 4] and buffer.dropped == {"quality": 6, "duplicate": 0}
+    assert [row.line for row in buffer.rows] == [1, 3, 4] and buffer.dropped == {
+        "quality": 6,
+        "duplicate": 0,
+        "probe": 0,
+    }
     assert [row.line for row in build(tmp_path, spec(("s", data), quality={"field": "score", "min": 0.7})).rows] == [
         4,
         5,
@@ -183,3 +187,18 @@ def test_a_resumed_attempt_voids_the_draws_of_lost_steps(tmp_path):
 
 def test_no_ledger_is_no_draws(tmp_path):
     assert ledger_totals(tmp_path / "absent.jsonl") == {}
+
+
+def test_probes_never_get_into_a_buffer(tmp_path):
+    """Neither the very row nor its prompt with another answer; rows without a prompt are compared whole."""
+    source = write(
+        tmp_path / "a.jsonl",
+        [*(chat(words(i), f"a {i}") for i in range(6)), {"text": "one two three"}, {"text": "four five six"}],
+    )
+    probes = write(tmp_path / "p.jsonl", [chat(words(1), "a 1"), chat(words(4), "another"), {"text": "four five six"}])
+    skills = [
+        {"id": "s", "check": {"kind": "text"}, "probes": {"id": str(probes), "ood": str(tmp_path / "gone.jsonl")}}
+    ]
+    replay = spec(("s", str(source)), rows=20)
+    buffer = build_buffer(replay, skills=skills, seed=0, root=tmp_path, trusted=False)
+    assert [row.line for row in buffer.rows] == [1, 3, 4, 6, 7] and buffer.dropped["probe"] == 3

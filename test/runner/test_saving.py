@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import os
 import random
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from seesaw_runner.checkpoints import saving
 from seesaw_runner.run_folder import StageError
 from seesaw_runner.training.loading import load_model
@@ -86,14 +88,17 @@ def test_torn_or_changed_checkpoints_are_not_resumed(tmp_path):
         folder = tmp_path / f"step-{step:06d}"
         (folder / "resume").mkdir(parents=True)
         (folder / "model.safetensors").write_bytes(b"w%d" % step)
-        (folder / "resume" / "optimizer.safetensors").write_bytes(b"")
-        (folder / "trainer_state.json").write_text("{}")
+        save_file({"0.step": torch.zeros(4)}, folder / "resume" / "optimizer.safetensors")
+        for name in ("resume/optimizer.json", "resume/scheduler.json", "trainer_state.json"):
+            (folder / name).write_text("{}")
         (folder / "seesaw.json").write_text(
             json.dumps({"step": step, "weights_hash": saving.weights_hash(folder), **about})
         )
         return folder
 
-    good, changed, torn = make(2), make(4), make(6)
+    good, changed, torn, weightless, cut = make(2), make(4), make(6), make(7), make(8)
+    (weightless / "model.safetensors").unlink()
+    os.truncate(cut / "resume" / "optimizer.safetensors", 90)
     (changed / "model.safetensors").write_bytes(b"w4 but half")
     (torn / "seesaw.json").write_text('{"step": 6')
     (tmp_path / ".step-000008.1.tmp").mkdir()
@@ -124,5 +129,44 @@ def test_half_written_weights_are_a_sentence(tmp_path, base_folder):
 def test_the_names_we_override_still_exist():
     from transformers import Trainer
 
-    ours = [n for n, v in vars(StageTrainer).items() if callable(v) and n not in ("prepare_stage", "_save_weights")]
+    ours = [
+        n
+        for n, v in vars(StageTrainer).items()
+        if callable(v) and n not in ("prepare_stage", "_save_weights", "_save_whole")
+    ]
     assert ours and all(hasattr(Trainer, n) for n in ours)
+
+
+def test_leftovers_of_a_dead_attempt_are_removed_and_a_replaced_save_is_put_back(tmp_path):
+    checkpoints = tmp_path / "checkpoints"
+    for name in (".step-000004.77.tmp", ".step-000006.77.old", ".step-000008.77.old", "step-000008"):
+        folder = checkpoints / name
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors").write_bytes(b"w")
+        (folder / "seesaw.json").write_text(json.dumps({"step": 6, "weights_hash": saving.weights_hash(folder)}))
+    trace = tmp_path / "traces" / "step-000004"
+    trace.mkdir(parents=True)
+    (trace / ".math.id.trace.77.tmp").write_bytes(b"half")
+    (trace / "math.id.trace").write_bytes(b"whole")
+    saving.remove_leftovers(tmp_path)
+    assert sorted(p.name for p in checkpoints.iterdir()) == ["step-000006", "step-000008"]
+    assert [p.name for p in trace.iterdir()] == ["math.id.trace"]
+    saving.remove_leftovers(tmp_path / "nothing here")
+
+
+def test_one_identity_is_one_model(base_folder, tmp_path):
+    """The same weights under another config, and the same adapter on another base, are other models."""
+    import shutil
+
+    same, other = tmp_path / "same", tmp_path / "other"
+    shutil.copytree(base_folder, same)
+    shutil.copytree(base_folder, other)
+    config = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps({**config, "rms_norm_eps": 0.1}))
+    assert saving.identity(base_folder) == saving.identity(same) != saving.identity(other)
+    assert saving.weights_hash(base_folder) == saving.weights_hash(other)
+    for name, under in (("a", same), ("b", other)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "adapter_model.safetensors").write_bytes(b"the same adapter")
+        (tmp_path / name / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(under)}))
+    assert saving.identity(tmp_path / "a") != saving.identity(tmp_path / "b")

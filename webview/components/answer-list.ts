@@ -1,6 +1,6 @@
 import { LitElement, css, html, type TemplateResult } from "lit";
 import type { DriftCheckpoint, DriftFilm, FilmRow } from "../../src/protocol/webview.ts";
-import { checkMarks, checkpointName } from "../marks.ts";
+import { checkMarks, checkpointName, markStyle } from "../marks.ts";
 import { shared, tokenClasses } from "../styles.ts";
 
 /** What each checkpoint really writes for the prompt, with the place where it leaves the reference. */
@@ -54,13 +54,15 @@ export class AnswerList extends LitElement {
     const checkpoint = this.checkpoints[row.checkpoint];
     if (checkpoint === undefined) return html``;
     const mark = checkMarks[row.check];
-    const cut = row.diverges ?? row.generated?.length ?? 0;
+    const style = markStyle(row.check, row.checkpoint, this.checkpoints);
+    // What a checkpoint before the reference wrote is there to be read, not to be held against it.
+    const cut = (style === "before" ? null : row.diverges) ?? row.generated?.length ?? 0;
     const text =
       row.generated === null
         ? html`<span class="dim">not generated</span>`
         : html`${row.generated.slice(0, cut)}<span class="token ${row.check === "failed" ? "lost" : "weakened"}" ?hidden=${cut >= row.generated.length}>${row.generated.slice(cut)}</span>`;
     return html`<li title=${checkpointName(checkpoint)}>
-      <span>${checkpoint.label}</span><span class="text">${text}</span><span class="mark ${row.check}" title=${`check ${mark.word}`} role="img" aria-label=${mark.word}>${mark.sign}</span>
+      <span>${checkpoint.label}</span><span class="text ${style === "before" ? "dim" : ""}">${text}</span><span class="mark ${style}" title=${`check ${mark.word}`} role="img" aria-label=${mark.word}>${mark.sign}</span>
     </li>`;
   }
 }

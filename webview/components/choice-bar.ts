@@ -20,7 +20,7 @@ export class ChoiceBar extends LitElement {
     css`
       :host {
         display: grid;
-        grid-template-columns: repeat(auto-fit, minmax(88px, 1fr));
+        grid-template-columns: repeat(auto-fit, minmax(80px, 1fr));
         gap: 6px 8px;
         padding: 8px 12px 10px;
       }

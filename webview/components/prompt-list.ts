@@ -1,7 +1,8 @@
 import { LitElement, css, html, nothing, type PropertyValues, type TemplateResult } from "lit";
+import { formatPlural } from "../../src/domain/format.ts";
 import type { DriftCheckpoint, DriftPrompt } from "../../src/protocol/webview.ts";
 import { signed } from "../format.ts";
-import { checkMarks, checkpointName } from "../marks.ts";
+import { checkMarks, checkpointName, markStyle } from "../marks.ts";
 import { shared } from "../styles.ts";
 
 /** Height of a row in CSS pixels, and how many rows are kept ready above and below what is seen. */
@@ -116,7 +117,7 @@ export class PromptList extends LitElement {
     const { first, last } = this.inSight();
     return html`
       <div class="head" aria-hidden="true">
-        <span class="text">${this.prompts.length} ${this.prompts.length === 1 ? "prompt" : "prompts"}, most drifted first</span>
+        <span class="text">${formatPlural(this.prompts.length, "prompt")}, most drifted first</span>
         <span class="marks">${this.checkpoints.map((checkpoint) => html`<span class=${checkpoint.isReference ? "reference" : ""} title=${checkpointName(checkpoint)}>${checkpoint.label}</span>`)}</span>
         <span class="number" title="Largest fall of the reference answer's log-probability, in nats">Δ log p</span>
       </div>
@@ -187,7 +188,7 @@ export class PromptList extends LitElement {
       @click=${() => this.choose(at)}
     >
       <span class="text">${prompt.prompt}</span>
-      <span class="marks">${prompt.checks.map((mark) => html`<span class=${mark}>${checkMarks[mark].sign}</span>`)}</span>
+      <span class="marks">${prompt.checks.map((mark, index) => html`<span class=${markStyle(mark, index, this.checkpoints)}>${checkMarks[mark].sign}</span>`)}</span>
       <span class="number ${prompt.worst === null || prompt.withinNoise ? "dim" : ""}">${prompt.worst === null ? "–" : drift}</span>
     </div>`;
   }

@@ -70,8 +70,13 @@ export class TokenDetail extends LitElement {
         width: 40%;
         padding-left: 12px;
         text-align: left;
+      }
+      /* As many as there is room for, and none cut through: what does not fit wraps out of sight. */
+      .options {
+        display: flex;
+        flex-wrap: wrap;
+        height: 18px;
         overflow: hidden;
-        text-overflow: clip;
       }
       th.instead {
         padding-left: 12px;
@@ -149,7 +154,7 @@ export class TokenDetail extends LitElement {
       <td>${cell.rank}</td>
       <td class="entropy">${plain(cell.entropy)}</td>
       <td class="instead" title=${cell.top.map(({ text, probability: p }) => `${probability(p)}  ${text}`).join("\n")}>
-        ${top.map(({ text, probability: p, isReference }) => html`<span class="option"><code class=${isReference ? "own" : ""}>${text}</code><span class="dim">${probability(p)}</span></span>`)}
+        <div class="options">${top.map(({ text, probability: p, isReference }) => html`<span class="option"><code class=${isReference ? "own" : ""}>${text}</code><span class="dim">${probability(p)}</span></span>`)}</div>
       </td>
     </tr>`;
   }

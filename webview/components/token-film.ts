@@ -1,6 +1,6 @@
 import { LitElement, css, html, type PropertyValues, type TemplateResult } from "lit";
 import type { DriftCheckpoint, DriftFilm, FilmRow } from "../../src/protocol/webview.ts";
-import { checkMarks, checkpointName } from "../marks.ts";
+import { checkMarks, checkpointName, markStyle } from "../marks.ts";
 import { moveFocus } from "../navigation.ts";
 import type { TokenFocus } from "../state.ts";
 import { shared, tokenClasses } from "../styles.ts";
@@ -109,7 +109,7 @@ export class TokenFilm extends LitElement {
   private row(row: FilmRow, index: number, checkpoint: DriftCheckpoint | undefined): TemplateResult {
     if (checkpoint === undefined) return html``;
     const name = html`<span class="name ${checkpoint.isReference ? "reference" : ""}" role="rowheader" title=${rowSummary(checkpoint, row)} aria-label=${rowSummary(checkpoint, row)}>
-      ${checkpoint.label}<span class="stage dim">${checkpoint.stage ?? "base"}</span><span class=${row.check} aria-hidden="true">${checkMarks[row.check].sign}</span>
+      ${checkpoint.label}<span class="stage dim">${checkpoint.stage ?? "base"}</span><span class=${markStyle(row.check, row.checkpoint, this.checkpoints)} aria-hidden="true">${checkMarks[row.check].sign}</span>
     </span>`;
     return html`<div class="line" role="row" aria-label=${checkpointName(checkpoint)}>
       ${name}
@@ -135,7 +135,7 @@ export class TokenFilm extends LitElement {
       tabindex=${current ? 0 : -1}
       @click=${() => this.go({ row: index, token: at })}
       @focus=${() => this.go({ row: index, token: at })}
-      >${token.display}</span
+      >${/^[·⏎]/.test(token.display) ? html`<span class="dim">${token.display[0]}</span>${token.display.slice(1)}` : token.display}</span
     >`;
   }
 

@@ -19,6 +19,7 @@ export interface DriftHost {
 
 const nothing: DriftSnapshot = {
   empty: null,
+  turn: 0,
   selection: emptySelection,
   choices: { pipelines: [], skills: [], splits: [], references: [] },
   checkpoints: [],
@@ -35,6 +36,8 @@ export class DriftSession {
   private asked: DriftSelection = emptySelection;
   private state: DriftSnapshot = nothing;
   private seq = 0;
+  /** The page's last choice. */
+  private chosen = 0;
   private open = false;
   /** Counts requests: only the last one's answer is shown. */
   private turn = 0;
@@ -53,6 +56,8 @@ export class DriftSession {
     switch (message.type) {
       case "ready":
         this.open = true;
+        this.chosen = 0;
+        this.state = { ...this.state, turn: 0 };
         if (message.selection !== null && this.asked === emptySelection) this.asked = message.selection;
         this.post({ type: "snapshot", seq: ++this.seq, state: { ...this.state, busy: true } });
         this.listKey = "";
@@ -62,6 +67,7 @@ export class DriftSession {
         return this.post({ type: "snapshot", seq: ++this.seq, state: { ...this.state, busy: this.reading } });
       case "select":
         this.asked = message.selection;
+        this.chosen = message.turn;
         return this.update();
       case "openRow":
         return this.openRow(message.row);
@@ -103,7 +109,8 @@ export class DriftSession {
   private async read(turn: number): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
     if (turn !== this.turn) return;
-    const state = await this.compute();
+    const chosen = this.chosen;
+    const state = { ...(await this.compute()), turn: chosen };
     if (turn !== this.turn) {
       // What was read is not shown, so it must not count as read.
       this.listKey = "";
@@ -135,7 +142,7 @@ export class DriftSession {
       const film = row === null ? null : filmKey === this.filmKey && shown !== null ? shown : readFilm(resolved, row, this.asked.token, traces);
       this.filmKey = filmKey;
       const { checkpoints, prompts, notes } = list;
-      return { empty: null, choices, selection: { ...selection, row }, checkpoints, prompts, notes, film, busy: false };
+      return { ...nothing, choices, selection: { ...selection, row }, checkpoints, prompts, notes, film };
     } catch (error) {
       this.listKey = "";
       this.host.log.error(`Token Drift of ${resolved.skill}: ${messageOf(error)}`);

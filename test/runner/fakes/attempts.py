@@ -1,4 +1,5 @@
 """Run folders with real agents in them, for tests. `Run.close()` ends, by recorded pid, every process it started."""
+
 import json
 import os
 import signal
@@ -63,16 +64,27 @@ class Run:
         number = len(self.attempts) + 1
         attempt = Attempt(self.path / f"attempt-{number:04d}", uuid.uuid4().hex)
         self.attempts.append(attempt)
-        spec = {"v": 1, "nonce": attempt.nonce, "argv": [sys.executable, str(HERE / "train.py"), *train],
-                "cwd": str(self.path), "env": {"RUNNER": str(RUNNER)}, "epoch": number, "grace_s": 10, "beat_s": 0.1,
-                "fate": False, "run": "..", **spec}
+        spec = {
+            "v": 1,
+            "nonce": attempt.nonce,
+            "argv": [sys.executable, str(HERE / "train.py"), *train],
+            "cwd": str(self.path),
+            "env": {"RUNNER": str(RUNNER)},
+            "epoch": number,
+            "grace_s": 10,
+            "beat_s": 0.1,
+            "fate": False,
+            "run": "..",
+            **spec,
+        }
         (attempt.path / "spec.json").write_text(json.dumps(spec))
         return attempt
 
     def start(self, attempt):
         """An agent in the foreground, as a child of the test."""
-        process = subprocess.Popen([PYTHON, str(AGENT), "run", str(attempt.path)], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [PYTHON, str(AGENT), "run", str(attempt.path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         self.processes.append(process)
         return process
 
@@ -87,8 +99,10 @@ class Run:
     def close(self):
         for attempt in self.attempts:
             started = attempt.json("started.json") or {}
-            for pid, start in ((started.get("agent_pid"), started.get("agent_start")),
-                               (started.get("pid"), started.get("start"))):
+            for pid, start in (
+                (started.get("agent_pid"), started.get("agent_start")),
+                (started.get("pid"), started.get("start")),
+            ):
                 if pid and agent.alive(pid, start):
                     os.kill(pid, signal.SIGKILL)
             agent.kill_marked(attempt.nonce)

@@ -4,6 +4,7 @@
 --child (a helper in the same group) --away (a helper in a session of its own) --eat MB (use memory)
 Every start adds its pid to RUN/starts, every helper to RUN/helpers.
 """
+
 import argparse
 import json
 import os

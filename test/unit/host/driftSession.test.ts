@@ -43,7 +43,7 @@ class Stage {
 
   async ask(selection: Partial<DriftSelection> | "ready"): Promise<DriftSnapshot> {
     if (selection === "ready") this.session.handle({ type: "ready", selection: null });
-    else this.session.handle({ type: "select", selection: { ...emptySelection, ...selection } });
+    else this.session.handle({ type: "select", turn: 1, selection: { ...emptySelection, ...selection } });
     return this.settled();
   }
 
@@ -84,7 +84,7 @@ test("of many requests in a row only the last is read", async () => {
   const stage = new Stage([view()], { t0: makeTrace(bad), t1: makeTrace(good), t2: makeTrace(bad) });
   await stage.ask("ready");
   const before = stage.opened.length;
-  for (let i = 0; i < 20; i++) stage.session.handle({ type: "select", selection: { ...emptySelection, row: (i + 1) % 2 } });
+  for (let i = 0; i < 20; i++) stage.session.handle({ type: "select", turn: 1, selection: { ...emptySelection, row: (i + 1) % 2 } });
   await stage.settled();
   assert.equal(stage.opened.length - before, 3, "one film: three traces");
 });
@@ -141,4 +141,52 @@ test("a row is opened at its line", async () => {
   stage.session.handle({ type: "openRow", row: 1 });
   assert.deepEqual(stage.openedLines, [["/w/math.jsonl", 2]]);
   assert.equal(file, "/w/seesaw.yaml");
+});
+
+test("while nothing changes, a refresh says nothing and reads nothing", async () => {
+  const stage = new Stage([view()], { t0: makeTrace(bad), t1: makeTrace(good), t2: makeTrace(bad) });
+  await stage.ask("ready");
+  const [messages, opened] = [stage.messages.length, stage.opened.length];
+  stage.session.refresh();
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual([stage.messages.length, stage.opened.length], [messages, opened]);
+  stage.views = [{ ...view(), label: "other/seesaw.yaml" }];
+  stage.session.refresh();
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual(stage.messages.slice(messages).map((message) => (message.type === "patch" ? Object.keys(message.patch).sort() : message.type)), [["busy", "choices"]]);
+});
+
+test("a long reference is shown in parts: around the token that fell most, or where it is asked for", async () => {
+  const long = (fallAt: number): HandMadeProbe[] => [{ hash: "a", logprob: Array.from({ length: 5000 }, (_, index) => (index === fallAt ? -9 : -0.1)) }];
+  const stage = new Stage([view()], { t0: makeTrace(long(-2)), t1: makeTrace(long(-1)), t2: makeTrace(long(3000)) });
+  const worst = (await stage.ask("ready")).film!;
+  assert.deepEqual([worst.from, worst.total, worst.tokens.length], [2800, 5000, 400]);
+  assert.ok(Number(worst.rows[2]?.cells?.[200]?.change) < -8);
+  assert.ok(worst.rows.every(({ cells }) => cells?.length === 400));
+  const selection = stage.messages.findLast((message) => message.type === "patch" && message.patch.selection !== undefined);
+  assert.equal(selection?.type === "patch" ? selection.patch.selection?.token : 0, null);
+  assert.equal((await stage.ask({ row: 0, token: 0 })).film?.from, 0);
+  assert.equal((await stage.ask({ row: 0, token: 4999 })).film?.from, 4600);
+});
+
+test("prompts are one line of bounded length in the list, whatever they hold", async () => {
+  const prompt = `one\n\ttwo ${"👩‍👧 ".repeat(5000)}`;
+  const asking = (probes: HandMadeProbe[]): ReturnType<typeof makeTrace> => {
+    const trace = makeTrace(probes.slice(0, 1));
+    const rows = trace.probes().map((row) => ({ ...row, prompt }));
+    return { ...trace, probes: () => rows };
+  };
+  const stage = new Stage([view()], { t0: asking(bad), t1: asking(good), t2: asking(bad) });
+  const state = await stage.ask("ready");
+  assert.match(state.prompts[0]?.prompt ?? "", /^one two 👩.*…$/u);
+  assert.ok((state.prompts[0]?.prompt.length ?? 0) < 600);
+  assert.doesNotMatch(state.prompts[0]?.prompt ?? "", /[\ud800-\udbff](?![\udc00-\udfff])/u);
+  assert.match(state.film?.prompt ?? "", /more characters\)$/);
+});
+
+test("while seesaw.yaml has errors, what was there is shown on", async () => {
+  const stage = new Stage([{ ...view(), pipeline: null }], { t0: makeTrace(bad), t1: makeTrace(good), t2: makeTrace(bad) });
+  const state = await stage.ask("ready");
+  assert.equal(state.empty, null);
+  assert.equal(state.prompts.length, 2);
 });

@@ -46,7 +46,7 @@ test("a live run shows step, phase, time left and loss", () => {
 
 test("a raised flag is in the description and leads to its drift; a recovered one is not", () => {
   const raised = stage(stageNodes([makeView({ runs: [makeRun("search", { status: "done", flags: [flag("drifting")] })] })]), "search");
-  assert.match(raised.description, /⚑ math$/);
+  assert.match(raised.description, /^⚑ math · done$/);
   assert.equal(raised.children[0]?.opens, "drift");
   assert.deepEqual([raised.children[0]?.target.skill, raised.children[0]?.target.split], ["math", "id"]);
   const recovered = stage(stageNodes([makeView({ runs: [makeRun("search", { status: "done", flags: [flag("recovered")] })] })]), "search");

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { emptySelection, type DriftFilm, type DriftSnapshot, type FilmCell } from "../../../src/protocol/webview.ts";
+import { emptySelection, type DriftFilm, type DriftSnapshot, type FilmCell, type FromWebview } from "../../../src/protocol/webview.ts";
+import { Actions } from "../../../webview/actions.ts";
 import { moveFocus } from "../../../webview/navigation.ts";
 import { applyMessage, initialState, Store, worstToken } from "../../../webview/state.ts";
 
@@ -21,7 +22,7 @@ const film: DriftFilm = {
 };
 
 const snapshot = (change: Partial<DriftSnapshot> = {}): DriftSnapshot => ({
-  empty: null, selection: emptySelection, choices: { pipelines: [], skills: [], splits: [], references: [] }, checkpoints: [], prompts: [], notes: [], film, busy: false, ...change,
+  empty: null, turn: 0, selection: emptySelection, choices: { pipelines: [], skills: [], splits: [], references: [] }, checkpoints: [], prompts: [], notes: [], film, busy: false, ...change,
 });
 
 test("a snapshot replaces everything; a patch only the fields it names", () => {
@@ -76,4 +77,18 @@ test("the store tells its listeners, and stops when they leave", () => {
   store.set({ ...initialState, seq: 2 });
   assert.equal(calls, 1);
   assert.equal(store.state.seq, 2);
+});
+
+test("an answer to an earlier choice does not take back a later one", () => {
+  const posted: FromWebview[] = [];
+  const store = new Store();
+  const actions = new Actions({ post: (message) => void posted.push(message), onMessage: () => {}, remembered: () => null, remember: () => {} }, store);
+  store.set(applyMessage(store.state, { type: "snapshot", seq: 1, state: snapshot() })!);
+  actions.select({ row: 4 });
+  actions.select({ row: 5 });
+  assert.deepEqual(posted.map((message) => (message.type === "select" ? [message.turn, message.selection.row] : null)), [[1, 4], [2, 5]]);
+  store.set(applyMessage(store.state, { type: "patch", seq: 2, patch: { turn: 1, selection: { ...emptySelection, row: 4 } } })!);
+  assert.equal(store.state.data?.selection.row, 5);
+  store.set(applyMessage(store.state, { type: "patch", seq: 3, patch: { turn: 2, selection: { ...emptySelection, row: 6 } } })!);
+  assert.equal(store.state.data?.selection.row, 6, "the host has the last word on its own answer");
 });

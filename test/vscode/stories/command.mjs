@@ -10,12 +10,14 @@ import { startBrowser } from "../../../.config/scripts/vscode-server.mjs";
 import { fresh, openSeesaw, stageRow, until } from "../workbench.mjs";
 
 /** `npm run vscode`'s script in a process group of its own, as a terminal would start it. */
+const started = [];
 function start(...args) {
   const child = spawn(node24, [join(root, ".config", "scripts", "vscode.mjs"), ...args], { detached: true, stdio: ["ignore", "pipe", "pipe"] });
   const run = { text: "", code: undefined, interrupt: () => process.kill(-child.pid, "SIGINT") };
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (chunk) => (run.text += chunk));
   run.ended = new Promise((resolve) => child.once("close", (code) => resolve((run.code = code))));
   run.address = () => until("the address", () => /VS Code is at (\S+)/.exec(run.text)?.[1] ?? (run.code === undefined ? null : assert.fail(run.text)), 90_000);
+  started.push(run);
   return run;
 }
 
@@ -37,38 +39,47 @@ function alive(processes) {
 const gone = (processes) => until("the end of all processes", () => alive(processes).length === 0, 5_000);
 
 export async function commandStory(folder) {
+  try {
+    await tell(folder);
+  } finally {
+    for (const run of started) if (run.code === undefined) run.interrupt();
+    await Promise.all(started.map((run) => run.ended));
+  }
+}
+
+async function tell(folder) {
   const dir = fresh("command");
   const args = ["--dir", dir, "--folder", folder];
   const [one, two] = [start(...args), start(...args)];
   const loser = await Promise.race([one.ended.then(() => one), two.ended.then(() => two)]);
   const winner = loser === one ? two : one;
-  assert.match(loser.text, /VS Code (is just being started|already runs at \S+) \(process \d+\): use that one/);
+  assert.match(loser.text, /VS Code (is just being processes|already runs at \S+) \(process \d+\): use that one/);
   const address = await winner.address();
   const late = start(...args);
   assert.equal(await late.ended, 5);
   assert.ok(late.text.includes(`already runs at ${new URL(address).origin}`), late.text);
   const { browser, page } = await startBrowser();
-  let started = [];
+  let processes = [];
   try {
     await page.goto(address);
     await openSeesaw(page);
     await stageRow(page, /math.*done/).waitFor({ timeout: 30_000 });
-    started = family(dir);
-    assert.ok(started.length > 2, "the extension host runs");
+    processes = family(dir);
+    assert.ok(processes.length > 2, "the extension host runs");
     winner.interrupt();
     assert.equal(await winner.ended, 0, winner.text);
   } finally {
     await browser.close();
   }
   assert.match(winner.text, /stopped/);
-  await gone(started);
+  await gone(processes);
 
   const early = start(...args);
-  started = await until("the server's process", () => (family(dir).length > 0 ? family(dir) : early.code !== undefined && [early.text]), 60_000);
+  processes = await until("the server's process", () => (family(dir).length > 0 ? family(dir) : early.code !== undefined && [early.text]), 60_000);
   early.interrupt();
   assert.equal(await early.ended, 130, early.text);
   assert.match(early.text, /stopped before it was ready/);
-  await gone(started);
+  await gone(processes);
 
   const taken = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => taken.once("listening", resolve));

@@ -5,12 +5,27 @@ import { join } from "node:path";
 import { say } from "../../../.config/scripts/progress.mjs";
 import { command, dialog, fresh, inlineAction, openSeesaw, stageRow, until, withWorkbench } from "../workbench.mjs";
 
+/** A run outlives its window on purpose; when the story failed, this one must not. */
+function endRuns(dir) {
+  for (const run of existsSync(dir) ? readdirSync(dir).filter((name) => name.startsWith("math-")) : []) {
+    for (const attempt of readdirSync(join(dir, run)).filter((name) => name.startsWith("attempt-"))) {
+      const [started, exit] = ["started.json", "exit.json"].map((name) => join(dir, run, attempt, name));
+      if (!existsSync(started) || existsSync(exit)) continue;
+      try {
+        process.kill(JSON.parse(readFileSync(started, "utf8")).pid, "SIGTERM");
+      } catch {
+        // it is gone
+      }
+    }
+  }
+}
+
 export async function runsStory(vsix, python, spaces) {
   const dir = fresh("runs");
   const folder = spaces.tinyWorkspace(join(dir, "ws a+b %41 #1"), python, { steps: 4000 });
   const runs = () => readdirSync(join(folder, ".seesaw", "runs")).filter((name) => name.startsWith("math-"));
   const live = /math\s*step [1-9]\d* of/;
-  await withWorkbench({ dir, vsix, folder }, async ({ page, another }) => {
+  const story = withWorkbench({ dir, vsix, folder }, async ({ page, another }) => {
     const other = await another();
     for (const window of [page, other]) {
       await openSeesaw(window);
@@ -30,7 +45,7 @@ export async function runsStory(vsix, python, spaces) {
     say("runs: of two windows exactly one starts the stage");
 
     await page.reload();
-    await openSeesaw(page).catch(() => {});
+    await openSeesaw(page);
     await stageRow(page, live).waitFor({ timeout: 60_000 });
     await page.locator(".statusbar-item", { hasText: /math: .*step \d+ of/ }).first().waitFor({ timeout: 30_000 });
     say("runs: a reloaded window shows the run again, in the tree and in the status bar");
@@ -61,4 +76,5 @@ export async function runsStory(vsix, python, spaces) {
     await command(page, "Seesaw: Show Run Log");
     await page.locator(".tab", { hasText: /out\.log|agent\.log/ }).waitFor({ timeout: 20_000 });
   });
+  await story.finally(() => endRuns(join(folder, ".seesaw", "runs")));
 }

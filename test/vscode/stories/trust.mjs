@@ -21,7 +21,11 @@ export async function trustStory(vsix, spaces) {
     await page.locator(".notification-list-item", { hasText: /starts nothing in a workspace that you do not trust/ }).waitFor({ timeout: 10_000 });
     await command(page, "Workspaces: Manage Workspace Trust");
     await page.locator(".workspace-trust-editor .monaco-button", { hasText: /^Trust$/ }).first().click({ timeout: 20_000 });
-    await openSeesaw(page).catch(() => {});
+    for (let tries = 0; tries < 5 && (await page.locator(".monaco-modal-editor-block").count()) > 0; tries++) {
+      await page.waitForTimeout(500);
+      await page.keyboard.press("Escape");
+    }
+    await openSeesaw(page);
     await stageRow(page, /math.*done/).waitFor({ timeout: 60_000 });
     await stageRow(page, "math").hover();
     await stageRow(page, "math").locator('.actions a[aria-label^="Run Stage"]').waitFor({ timeout: 20_000 });

@@ -60,6 +60,7 @@ export class FakePage {
   state: DriftSnapshot | null = null;
   readonly received: ToWebview[] = [];
   private seq = -1;
+  private turn = 0;
   private readonly session: DriftSession;
 
   constructor(host: Host) {
@@ -71,17 +72,18 @@ export class FakePage {
   }
 
   async ready(selection: Partial<DriftSelection> | null = null): Promise<DriftSnapshot> {
+    this.turn = 0;
     this.send({ type: "ready", selection: selection === null ? null : { ...emptySelection, ...selection } });
     return this.settled();
   }
 
   async select(change: Partial<DriftSelection>): Promise<DriftSnapshot> {
-    this.send({ type: "select", selection: { ...(this.state?.selection ?? emptySelection), ...change } });
+    this.send({ type: "select", turn: ++this.turn, selection: { ...(this.state?.selection ?? emptySelection), ...change } });
     return this.settled();
   }
 
   settled(): Promise<DriftSnapshot> {
-    return waitFor("the drift data", () => (this.state?.busy === false ? this.state : null));
+    return waitFor("the drift data", () => (this.state?.busy === false && this.state.turn === this.turn ? this.state : null));
   }
 
   close(): void {

@@ -1,0 +1,62 @@
+// The finished sample chain under one theme: Token Drift, the question of Run Stage, a live stage. Pictures on the way.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { say } from "../../../.config/scripts/progress.mjs";
+import { root } from "../../../.config/scripts/setup.mjs";
+import { base, command, dialog, driftFrame, fresh, openSeesaw, stageRow, withWorkbench } from "../workbench.mjs";
+import { driveByKeyboard } from "./literal.mjs";
+
+export const themes = { dark: "Default Dark Modern", light: "Default Light Modern", "high-contrast": "Default High Contrast" };
+const folderOfPictures = join(root, "media", "screenshots");
+
+export async function picturesStory(theme, vsix, python, spaces) {
+  const dir = fresh(theme);
+  const folder = await spaces.trainedWorkspace(join(dir, "sample"), python, join(base, "trained"));
+  const settings = { "workbench.colorTheme": themes[theme], "window.titleBarStyle": "custom", "window.commandCenter": false, "workbench.layoutControl.enabled": false, "breadcrumbs.enabled": false };
+  const picture = async (page, name) => {
+    mkdirSync(folderOfPictures, { recursive: true });
+    await page.screenshot({ path: join(folderOfPictures, `${name}-${theme}.png`) });
+    say(`${theme}: ${name}`);
+  };
+  await withWorkbench({ dir, vsix, folder, settings }, async ({ page }) => {
+    await page.locator(".explorer-folders-view .monaco-list-row", { hasText: "seesaw.yaml" }).first().dblclick({ timeout: 60_000 });
+    await page.locator(".view-lines", { hasText: "seesaw: 1" }).waitFor();
+    await openSeesaw(page);
+    await widen(page, 440);
+    await stageRow(page, "search").waitFor({ timeout: 30_000 });
+    const frame = await driftFrame(page);
+    await frame.locator("seesaw-prompt-list .row").first().waitFor({ timeout: 30_000 });
+    await driveByKeyboard(page, frame);
+    await page.locator(".notifications-toasts .notification-toast").first().waitFor({ state: "detached", timeout: 2000 }).catch(() => {});
+    await page.waitForTimeout(500);
+    await picture(page, "drift");
+    // The README needs each surface once, and Token Drift under every theme.
+    if (theme !== "dark") return;
+
+    await command(page, "Seesaw: Run Stage");
+    await page.locator(".quick-input-list .monaco-list-row", { hasText: "format" }).first().waitFor({ timeout: 15_000 });
+    await page.keyboard.type("format");
+    await page.keyboard.press("Enter");
+    const question = await dialog(page);
+    for (const expected of ["Run stage format?", "Starts from M3", "seesaw_runner.recipes.sft", ".seesaw/runs/format-"]) assert.ok(question.text.includes(expected), `${expected} is missing in: ${question.text}`);
+    await picture(page, "run-stage-confirm");
+    await question.press("Start");
+    await stageRow(page, /format.*step [2-9]\d* of/).waitFor({ timeout: 120_000 });
+    await page.locator(".notifications-toasts .notification-toast").first().waitFor({ state: "detached", timeout: 5000 }).catch(() => {});
+    await picture(page, "stages-running");
+    await command(page, "Seesaw: Stop Run");
+    await (await dialog(page)).press("Stop Run");
+    await stageRow(page, /format.*stopped/).waitFor({ timeout: 60_000 });
+  });
+}
+
+/** Drags the side bar's border. */
+async function widen(page, width) {
+  const box = await page.locator(".part.sidebar").boundingBox();
+  await page.mouse.move(box.x + box.width, box.y + 300);
+  await page.mouse.down();
+  await page.mouse.move(box.x + width, box.y + 300, { steps: 5 });
+  await page.mouse.up();
+  await page.mouse.move(box.x + width + 300, box.y + 300);
+}
