@@ -6,6 +6,7 @@ import type { ReportFilm, ReportInput } from "../domain/report/reportModel.ts";
 import { compareWith, startReference } from "../domain/driftSelection.ts";
 import { summaryDrift } from "../domain/summaryDrift.ts";
 import { diskError } from "../targets/local.ts";
+import { AppError } from "../util/errors.ts";
 import { probeSets, readScores, withTraces, type ScoredChain } from "./chainData.ts";
 import type { ContextOf } from "./context.ts";
 import { driftOfSet, mostDrifted } from "./drift.ts";
@@ -54,8 +55,13 @@ export async function reportInput(data: ScoredChain): Promise<ReportInput> {
     const worst = mostDrifted(sets);
     if (worst) {
       const of = sets.find(({ split }) => split === worst.split)?.table.rows.length ?? 0;
-      const { film, against } = filmOf(data, { skill, split: worst.split, hash: worst.row.hash, occurrence: 0 }, "own");
-      films.push({ skill, split: worst.split, against, film, of });
+      try {
+        const { film, against } = filmOf(data, { skill, split: worst.split, hash: worst.row.hash, occurrence: 0 }, "own");
+        films.push({ skill, split: worst.split, against, film, of });
+      } catch (error) {
+        if (!AppError.is(error)) throw error;
+        notes.push(error.message);
+      }
     }
     withTraces(data, { skill, split: "id" }, (opened) => segments.push({ skill, lines: summaryDrift(null, compareWith(pipeline, opened, startReference).compared) }));
   }

@@ -62,8 +62,14 @@ export function withProbeSet<T extends ClosableTrace, R>(chain: Chain, set: Prob
       const path = traces[`${set.skill}.${set.split}`];
       if (path === undefined) continue;
       try {
-        readers.set(label, open(path));
+        const reader = open(path);
+        readers.set(label, reader);
+        // A file damaged further in opens well: what every answer needs is read now.
+        reader.probes();
+        reader.summary();
       } catch (error) {
+        readers.get(label)?.close();
+        readers.delete(label);
         problems.set(label, messageOf(error));
       }
     }

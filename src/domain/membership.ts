@@ -143,15 +143,16 @@ export function membershipLabel(memberships: readonly Membership[]): string {
   return [...groups].map(([name, members]) => `replay: ${name} · ${drawnText(members)}`).join("; ");
 }
 
+/** First of all that another row is meant: its draws are not this row's. */
 const relationNotes: Record<MembershipRelation, string> = {
   "same-row": "",
-  "same-text": " (same text, other fields)",
-  "same-prompt": " (same prompt, other answer)",
-  "same-answer": " (same answer, other prompt)",
+  "same-text": "same text, other fields → ",
+  "same-prompt": "same prompt, other answer → ",
+  "same-answer": "same answer, other prompt → ",
 };
 
 function related(line: number, relation: MembershipRelation, memberships: readonly Membership[]): RowMembership {
-  return { line, relation, memberships: [...memberships], label: membershipLabel(memberships) + relationNotes[relation] };
+  return { line, relation, memberships: [...memberships], label: relationNotes[relation] + membershipLabel(memberships) };
 }
 
 function drawnText(members: readonly Membership[]): string {

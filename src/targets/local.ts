@@ -15,9 +15,11 @@ export class LocalTarget implements Target {
   readonly kind = "local";
   private readonly agent: string;
   private readonly python: string;
+  private readonly verbMs: number;
 
   /** `runnerDir` holds `seesaw_runner`; `python` runs the agent (any Python ≥ 3.8, packages do not matter). */
-  constructor(runnerDir: string, python: string) {
+  constructor(runnerDir: string, python: string, verbMs = verbTimeoutMs) {
+    this.verbMs = verbMs;
     this.agent = join(runnerDir, "seesaw_runner", "agent.py");
     this.python = python;
   }
@@ -34,7 +36,7 @@ export class LocalTarget implements Target {
 
   /** Where the agent is gone, the verb itself waits for the training to end. */
   async cancel(attemptDir: string): Promise<AttemptProbe> {
-    return this.ask(["cancel", attemptDir], (await graceOf(attemptDir)) * 1000 + verbTimeoutMs);
+    return this.ask(["cancel", attemptDir], (await graceOf(attemptDir)) * 1000 + this.verbMs);
   }
 
   reap(attemptDir: string): Promise<AttemptProbe> {
@@ -60,7 +62,7 @@ export class LocalTarget implements Target {
     }
   }
 
-  private async ask(verb: string[], timeout = verbTimeoutMs): Promise<AttemptProbe> {
+  private async ask(verb: string[], timeout = this.verbMs): Promise<AttemptProbe> {
     const result = await run([this.python, this.agent, ...verb], { timeout });
     // The last line that is an object is the answer; a site's start-up files may print before it.
     for (const line of result.stdout.trim().split("\n").reverse()) {

@@ -10,7 +10,6 @@ import pytest
 import torch
 from conftest import RUNNER, chat, copy_rows, events, write_rows
 from safetensors import SafetensorError
-from safetensors.torch import load_file
 from seesaw_runner.journal import read_events, standing_events
 from seesaw_runner.scoring.trace import read_trace
 from test_sft import END, outcome, stop_after
@@ -206,7 +205,8 @@ def test_the_cache_never_takes_down_a_run_nor_lies(make_run, sft, monkeypatch):
 
 
 def test_settings_larger_than_what_there_is(make_run, sft):
-    """top-k beyond the vocabulary, a batch beyond the data, probe points beyond the steps, answers beyond the context."""
+    """top-k beyond the vocabulary, a batch beyond the data, a probe point beyond the steps, answers beyond the
+    context."""
     run = make_run(
         train=copy_rows(5, 1),
         args={"max_steps": 2, "per_device_train_batch_size": 16},
@@ -328,24 +328,8 @@ def test_kl_is_exact_under_lora_and_with_a_trained_head(make_run, sft, base_fold
             assert torch.allclose(torch.tensor(row.kl[name]), (p.exp() * (p - q)).sum(-1), atol=1e-4)
 
 
-RECORDER = """
-import json, os, sys
-from seesaw_runner.training.stage_trainer import StageTrainer
-real = StageTrainer.training_step
-def watched(self, model, inputs, *args, **kwargs):
-    rows = [r[m.bool()].tolist() for r, m in zip(inputs["input_ids"], inputs["attention_mask"])]
-    with open(os.path.join(sys.argv[1], f"seen-{os.environ.get('RANK', '0')}.jsonl"), "a") as file:
-        file.write(json.dumps([self.state.global_step + 1, rows]) + chr(10))
-    return real(self, model, inputs, *args, **kwargs)
-StageTrainer.training_step = watched
-from seesaw_runner.recipes import sft
-if __name__ == "__main__":
-    sys.exit(sft.main([sys.argv[1]]))
-"""
-
-
 def consumed(run, tokenizer, rows):
-    """(step, hash of the replay row) of everything that went through the model, from what `RECORDER` wrote."""
+    """(step, hash of the replay row) of everything that went through the model, from `seen-*.jsonl`."""
     from collections import Counter
 
     from seesaw_runner.data.canonical import row_hashes
@@ -387,23 +371,3 @@ def test_the_ledger_is_what_was_trained_on_through_a_resume(make_run, sft, tmp_p
     assert sft(again(run)) == 0
     seen, total = consumed(run, tokenizer, [chat(f"old {k}", f"answer {k}") for k in range(20)])
     assert total == 6 * 8 and sum(seen.values()) == 12 and dict(seen) == drawn(run)
-
-
-def test_the_ledger_is_what_two_processes_trained_on(make_run, tmp_path, tokenizer):
-    """By the command line of src/targets/runnerEnv.ts, but for the recorder in front."""
-    run = make_run(
-        replay=replay_from(tmp_path),
-        args={"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2},
-        launch={"kind": "torchrun", "processes": 2},
-    )
-    script = tmp_path / "recorder.py"
-    script.write_text(RECORDER)
-    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script), str(run)]
-    environment = {**os.environ, "PYTHONPATH": str(RUNNER), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, *words], cwd=run, env=environment, capture_output=True, text=True, timeout=240
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    seen, total = consumed(run, tokenizer, [chat(f"old {k}", f"answer {k}") for k in range(20)])
-    assert total == 6 * 8 and sum(seen.values()) == 12 and dict(seen) == drawn(run)
-    assert done.stdout.count("Done: M1") == 1 and len(load_file(run / END / "model.safetensors")) > 1

@@ -287,17 +287,42 @@ def test_sigterm_saves_and_ends_with_143(make_run):
     assert len(saved) == 1 and not saved[0]["final"] and (run / saved[0]["path"] / "resume").is_dir()
 
 
-def test_two_processes_draw_what_the_plan_says(make_run, sft):
-    """torchrun with gloo: one journal, and the same weights as one process that accumulates the two halves (up to
-    rounding).
+RECORDER = """import json, os
+if "RANK" in os.environ:
+    from seesaw_runner.training.stage_trainer import StageTrainer
+    real = StageTrainer.training_step
+    def watched(self, model, inputs, *args, **kwargs):
+        rows = [r[m.bool()].tolist() for r, m in zip(inputs["input_ids"], inputs["attention_mask"])]
+        with open(os.path.join(os.environ["SEEN_FOLDER"], f"seen-{os.environ['RANK']}.jsonl"), "a") as file:
+            file.write(json.dumps([self.state.global_step + 1, rows]) + chr(10))
+        return real(self, model, inputs, *args, **kwargs)
+    StageTrainer.training_step = watched
+"""
+
+
+def test_two_processes_draw_what_the_plan_says(make_run, sft, tmp_path, tokenizer):
+    """The command line of src/targets/runnerEnv.ts with gloo: one journal, a ledger that is what both processes really
+    trained on, and the same weights as one process that accumulates the two halves (up to rounding).
     """
+    from test_hardship import consumed, drawn, replay_from
+
     probe = {"every": 3, "eval_every": None, "top_k": 4, "max_new_tokens": 8, "batch_size": 16, "kl": ["start"]}
+    replay = replay_from(tmp_path)
     run = make_run(
-        args={"per_device_train_batch_size": 2}, save_every=3, launch={"kind": "torchrun", "processes": 2}, probe=probe
+        args={"per_device_train_batch_size": 2},
+        save_every=3,
+        launch={"kind": "torchrun", "processes": 2},
+        probe=probe,
+        replay=replay,
     )
-    process = spawn(run, launcher=("-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29671"))
+    (tmp_path / "hook").mkdir()
+    (tmp_path / "hook" / "sitecustomize.py").write_text(RECORDER)
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    path = f"{tmp_path / 'hook'}{os.pathsep}{RUNNER}"
+    process = spawn(run, launcher=launcher, PYTHONPATH=path, SEEN_FOLDER=str(run), OMP_NUM_THREADS="1")
     text, _ = process.communicate(timeout=240)
     assert process.returncode == 0, text[-3000:]
+    assert text.count("Done: M1") == 1
     assert events(run, "run.started")[0]["processes"] == 2 and [e["seq"] for e in events(run)] == list(
         range(1, len(events(run)) + 1)
     )
@@ -306,10 +331,13 @@ def test_two_processes_draw_what_the_plan_says(make_run, sft):
         "random-0.json",
         "random-1.json",
     }
+    seen, total = consumed(run, tokenizer, [chat(f"old {k}", f"answer {k}") for k in range(20)])
+    assert total == 6 * 4 and sum(seen.values()) == 6 and dict(seen) == drawn(run)
     single = make_run(
         name="single-20260101T000000-0002",
         args={"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2},
         probe=probe,
+        replay=replay,
     )
     assert sft(single) == 0
     one, two = load_file(run / END / "model.safetensors"), load_file(single / END / "model.safetensors")

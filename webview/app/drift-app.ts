@@ -40,7 +40,7 @@ export class DriftApp extends LitElement {
       }
       seesaw-prompt-list {
         flex: 0 1 auto;
-        max-height: 32%;
+        max-height: 28%;
         border-top: 1px solid var(--line);
       }
       .notes {
@@ -204,7 +204,10 @@ export class DriftApp extends LitElement {
     </div>`;
   }
 
-  override updated(_changed: PropertyValues): void {
+  override updated(changed: PropertyValues): void {
+    const before = changed.get("page") as PageState | undefined;
+    // Another prompt is read from its beginning.
+    if (before?.data?.film?.row !== this.page.data?.film?.row) this.renderRoot.querySelector(".film")?.scrollTo(0, 0);
     this.toggleAttribute("data-ready", this.page.data !== null && !this.page.data.busy);
   }
 }

@@ -19,17 +19,17 @@ export class ChoiceBar extends LitElement {
     shared,
     css`
       :host {
-        display: grid;
-        grid-template-columns: repeat(auto-fit, minmax(80px, 1fr));
+        display: flex;
+        flex-wrap: wrap;
         gap: 6px 8px;
         padding: 8px 12px 10px;
       }
-      .wide {
-        grid-column: 1 / -1;
-      }
       label {
-        display: block;
+        flex: 1 1 100px;
         min-width: 0;
+      }
+      label.wide {
+        flex-basis: 100%;
       }
       span {
         display: block;

@@ -1,4 +1,5 @@
 import { LitElement, css, html, nothing, type PropertyValues, type TemplateResult } from "lit";
+import { repeat } from "lit/directives/repeat.js";
 import { formatPlural } from "../../src/domain/format.ts";
 import type { DriftCheckpoint, DriftPrompt } from "../../src/protocol/webview.ts";
 import { signed } from "../format.ts";
@@ -123,7 +124,7 @@ export class PromptList extends LitElement {
       </div>
       <div class="list" role="listbox" tabindex="0" aria-label="Prompts, most drifted first" aria-activedescendant=${index >= first && index < last ? `prompt-${index}` : nothing} @keydown=${this.key} @scroll=${this.scrolled}>
         <div class="all" role="presentation">
-          <div class="seen" role="presentation">${this.prompts.slice(first, last).map((prompt, place) => this.prompt(prompt, first + place))}</div>
+          <div class="seen" role="presentation">${repeat(this.prompts.slice(first, last), ({ row }) => row, (prompt, place) => this.prompt(prompt, first + place))}</div>
         </div>
       </div>
     `;

@@ -28,7 +28,7 @@ export class TokenFilm extends LitElement {
         display: grid;
         grid-template-columns: minmax(0, auto) minmax(0, 1fr);
         column-gap: 10px;
-        row-gap: 5px;
+        row-gap: 3px;
       }
       .line {
         display: contents;

@@ -10,9 +10,9 @@ Standard library only. One *series* per skill and split. What is tested, and why
   the left (most a little worse, a few much better) Hall's (1992) transformation of it: plain t then fires up to five
   times too often. Measured with the mean exactly at the threshold, n = 32 … 128, 40 independent looks, alpha = 0.1:
   normal 0.07–0.08, right-skewed 0.01, left-skewed (exponential, gamma, lognormal) 0.06–0.15; looks at the same rows
-  depend on each other, which divides this by about three. No bound on a mean holds for every distribution (Bahadur &
-  Savage 1956): when a few percent of rows would improve by very much and none of them is among the probes, a false
-  alarm remains possible.
+  depend on each other and give less (4 × 5 looks, n = 48: 0.02–0.06). No bound on a mean holds for every
+  distribution (Bahadur & Savage 1956): when a few percent of rows would improve by very much and none of them is
+  among the probes, a false alarm remains possible.
 * Confirmation: the skill's check is run at once on the same split; exact one-sided McNemar (McNemar 1947): with b rows
   lost and c gained, p = P(X ≥ b), X ~ Binomial(b + c, ½). Tests of one series are repeated while it drifts; the j-th
   gets weight 2^−j, so p̃ = min_j p_j · 2^j is a valid p-value for the series however many tests follow (Bonferroni,

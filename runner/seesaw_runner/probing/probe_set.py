@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from seesaw_runner.checks import Check, make_check
@@ -31,7 +32,9 @@ class Probe:
 
 @dataclass
 class ProbeSet:
-    """One skill × split. `usable`: indexes of probes that could be encoded. `hash`: identity of the rows, in order."""
+    """One skill × split. `usable`: indexes of probes that could be encoded, fixed when first asked for. `hash`: what
+    the rows are, in order.
+    """
 
     skill: str
     split: str
@@ -44,7 +47,7 @@ class ProbeSet:
     def id(self) -> str:
         return f"{self.skill}.{self.split}"
 
-    @property
+    @cached_property
     def usable(self) -> list[int]:
         return [i for i, p in enumerate(self.probes) if p.row.reason is None]
 

@@ -3,9 +3,9 @@
     python -m seesaw_runner.recipes.sft --run RUN_DIR
     python -m torch.distributed.run --nproc_per_node N -m seesaw_runner.recipes.sft RUN_DIR
 
-Reads RUN_DIR/run.json and nothing else. Everything it has to say goes to the journal, its own end to outcome.json, a few
-lines for people to stdout. Exit code 0: done; 1: failed; 143: stopped with a checkpoint to go on from. To write another
-recipe, copy this file: it reads from top to bottom, and `main` is the list of what happens.
+Reads RUN_DIR/run.json and nothing else. Everything it has to say goes to the journal, its own end to outcome.json,
+a few lines for people to stdout. Exit code 0: done; 1: failed; 143: stopped with a checkpoint to go on from. To write
+another recipe, copy this file: it reads from top to bottom, and `main` is the list of what happens.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -106,4 +106,62 @@ test("a pipe gets no colours, FORCE_COLOR and --no-color decide", async () => {
   assert.doesNotMatch((await cli(box, "status", "-f", sample)).stdout, /\u001b/);
   assert.match((await run(argv, { env: forced })).stdout, /\u001b\[/);
   assert.doesNotMatch((await run([...argv, "--no-color"], { env: forced })).stdout, /\u001b/);
+});
+
+test("arguments that cannot be understood are one JSON document too", async () => {
+  for (const args of [["--json", "validat"], ["status", "--bogus", "--json"]]) {
+    const { code, stdout } = await cli(box, ...args);
+    assert.equal(code, 2);
+    const { error, message } = JSON.parse(stdout) as { error: string; message: string };
+    assert.deepEqual([error, /^unknown (command|option)/.test(message)], ["usage", true]);
+  }
+  assert.doesNotMatch((await cli(box, "--json", "--help")).stdout, /^\{/m);
+});
+
+test("a name that is nearly right gets the right one", async () => {
+  const { stderr } = await cli(box, "run", "mth", "-f", sample);
+  assert.match(stderr, /Did you mean "math"\?\n$/);
+  assert.match((await cli(box, "drift", "serch", "-f", sample)).stderr, /Did you mean "search"\?\n$/);
+});
+
+test("a place that cannot be written is a sentence, exit code 5, and leaves nothing behind", async () => {
+  const dir = folder();
+  writeFileSync(join(dir, "seesaw.yaml"), readFileSync(sample));
+  mkdirSync(join(dir, "taken"));
+  const report = await cli(dir, "report", "-o", "taken");
+  assert.deepEqual([report.code, report.stderr], [5, `error: ${dir}/taken could not be written: it is a folder.\n`]);
+  const below = await cli(dir, "report", "-o", "seesaw.yaml/x.html");
+  assert.deepEqual([below.code, /could not be written: a file of that name is in the way\.\n$/.test(below.stderr)], [5, true], below.stderr);
+  assert.deepEqual(readdirSync(dir).sort(), [".git", "seesaw.yaml", "taken"]);
+  assert.equal((await cli(dir, "init", "seesaw.yaml")).code, 3);
+});
+
+test("a run that cannot be read is said everywhere, and is not 'not run yet'", async () => {
+  const dir = folder();
+  writeFileSync(join(dir, "seesaw.yaml"), readFileSync(sample));
+  const id = "math-20260101T000000-abcd";
+  mkdirSync(join(dir, ".seesaw/runs", id), { recursive: true });
+  writeFileSync(join(dir, ".seesaw/runs", id, "run.json"), "{ torn");
+  const status = await cli(dir, "status");
+  assert.equal(status.code, 0);
+  assert.match(status.stdout, /M1 math +unreadable/);
+  assert.match(status.stderr, new RegExp(`^${id}: (?!${id})`, "m"));
+  for (const name of ["math", id]) {
+    const logs = await cli(dir, "logs", name);
+    assert.deepEqual([logs.code, logs.stderr.startsWith(`error: ${id}: `)], [6, true], logs.stderr);
+  }
+  const checkpoints = await cli(dir, "checkpoints");
+  assert.match(checkpoints.stdout, new RegExp(`M1: The run ${id} cannot be read\\.`));
+  for (const command of ["checkpoints", "flags", "drift"]) assert.match((await cli(dir, command)).stderr, new RegExp(`^${id}: `, "m"), command);
+});
+
+test("what is odd about a data file as a whole is said", async () => {
+  const dir = folder();
+  writeFileSync(join(dir, "seesaw.yaml"), readFileSync(sample));
+  writeFileSync(join(dir, "a.jsonl.zst"), Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0, 0]));
+  writeFileSync(join(dir, "b.jsonl"), '\ufeff{"text":"a"}\n{"text":"b","text":"c"}\n{"text":\n');
+  assert.match((await cli(dir, "replay", "a.jsonl.zst")).stderr, /this is a zstd file; unpack it/);
+  const { stderr, code } = await cli(dir, "replay", "b.jsonl");
+  assert.equal(code, 0);
+  for (const text of [/BOM at the start/, /b\.jsonl:2:\d+: duplicate key "text"/, /b\.jsonl:3:\d+: /]) assert.match(stderr, text);
 });

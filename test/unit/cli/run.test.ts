@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { afterEach, before, beforeEach, test } from "node:test";
-import { cpSync } from "node:fs";
+import { appendFileSync, cpSync, readFileSync, writeFileSync } from "node:fs";
 import { followRun } from "../../../src/targets/followRun.ts";
 import { run, type RunResult } from "../../../src/targets/spawn.ts";
 import { FakeWorkspace } from "../targets/fakeWorkspace.ts";
@@ -100,4 +100,33 @@ test("a detached chain goes on without its terminal", async () => {
   for (let tries = 0; tries < 300 && (await newest())?.stage !== "b"; tries++) await new Promise((resolve) => setTimeout(resolve, 50));
   const last = await newest();
   assert.equal((await followRun(box.services.runs, box.root, last?.id ?? "", () => {})).state.status, "done");
+});
+
+test("runs by the beginning of their id; runs of a stage that is gone; a journal with damaged lines", async () => {
+  await box.pipeline();
+  await cli("run", "a");
+  await cli("run", "a", "--force");
+  const id = (await newest())?.id ?? "";
+  assert.equal((await cli("logs", id.slice(0, -1))).stdout, "step 1\nstep 2\n");
+  const both = await cli("logs", "a-2");
+  assert.deepEqual([both.code, /Several runs begin with `a-2` \(a-.*, a-.*\): give more of the id\./.test(both.stderr)], [2, true], both.stderr);
+  const near = await cli("logs", `${id}x`);
+  assert.deepEqual([near.code, near.stderr.endsWith(`Did you mean "${id}"?\n`)], [3, true], near.stderr);
+  appendFileSync(join(box.runsDir, id, "journal.jsonl"), "garbage\n");
+  const text = readFileSync(join(box.root, "seesaw.yaml"), "utf8");
+  assert.match((await cli("status")).stderr, new RegExp(`^${id}: 1 line of its journal cannot be read`, "m"));
+  writeFileSync(join(box.root, "seesaw.yaml"), text.replace("id: a,", "id: c,"));
+  assert.match((await cli("status")).stderr, /^There are also runs of a, which .*seesaw\.yaml no longer has/m);
+});
+
+test("without SQLite the chain and its rows can still be seen; only traces cannot", async () => {
+  await box.pipeline();
+  const [node = "", ...rest] = argv();
+  const without = (...args: string[]) => run([node, "--no-experimental-sqlite", ...rest, ...args], { cwd: box.root, env: env() });
+  for (const args of [["checkpoints"], ["flags"], ["status"], ["replay", "a.jsonl"]]) {
+    const { code, stderr } = await without(...args);
+    assert.equal(code, 0, `${args.join(" ")}: ${stderr}`);
+  }
+  const drift = await without("drift", "--json");
+  assert.deepEqual([drift.code, (JSON.parse(drift.stdout) as { error: string }).error], [5, "sqlite-missing"]);
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { buildChain, lastCheckpoint, type ChainRun } from "../../../src/domain/chain.ts";
-import { falseAlarmText, flagsInTimeOrder, flagText, flagTitle } from "../../../src/domain/flagText.ts";
+import { falseAlarmText, flagsInTimeOrder, flagsOfRun, flagText, flagTitle } from "../../../src/domain/flagText.ts";
 import { parsePipeline } from "../../../src/domain/pipeline.ts";
 import type { Pipeline } from "../../../src/domain/pipelineModel.ts";
 import { emptyRunState } from "../../../src/domain/reduceRun.ts";
@@ -111,11 +111,21 @@ test("the skills table: accuracy, interval and flag of every checkpoint", () => 
 test("flags in time order, worded as allowed", () => {
   const chain = buildChain(three, [run("a", 1, null), run("b", 12, "a-1", { flagHistory: [flag, confirmed] })]);
   assert.deepEqual(flagsInTimeOrder(chain).map((entry) => [entry.stage, entry.step, entry.state, entry.title]), [["b", 20, "drifting", "math (in-domain) is drifting"], ["b", 40, "confirmed", "math (in-domain): loss confirmed"]]);
-  assert.equal(flagText(flag, "b"), "Correct answers are losing ground on math (in-domain) at step 20 of b: 1.24 nats less likely on average than at the start of the stage (at least 0.91; threshold 0.25 nats; 64 prompts). Not confirmed by the check.");
+  assert.equal(flagText(flag, "b"), "Correct answers are losing ground on math (in-domain) at step 20 of b: 1.24 nats less likely on average than at the start of the stage (at least 0.91; threshold 0.25 nats; 64 prompts). The check was not run at this step.");
+  assert.match(flagText(flag, "b", true), /The check is run on it now\.$/);
+  assert.match(flagText({ ...flag, test: { lost: 4, gained: 0, n: 32, p: 0.0625, level: 0.025, accuracy_start: 1, accuracy_now: 0.875 } }, "b"), /Not confirmed by the check: 100\.0 % at the start, 87\.5 % now/);
   assert.match(flagText(confirmed, "b"), /100\.0 % at the start, 18\.8 % now \(53 lost, 1 gained of 64; p < 0\.001 against 0\.050, Holm's correction/);
   assert.match(flagText({ ...flag, state: "recovered", value: 0.1 }, "b"), /^math \(in-domain\) has recovered at step 20 of b: the drift is back within 0\.25 nats \(now 0\.10 nats; 64 prompts\)\.$/);
   assert.equal(flagText({ ...flag, split: "ood", state: "not-measurable", reason: "12 prompts are too few." }, "b"), "math (OOD) cannot be watched in b: 12 prompts are too few.");
   for (const state of ["drifting", "not-measurable"] as const) assert.doesNotMatch(`${flagText({ ...flag, state }, "b")} ${flagTitle({ ...flag, state })}`, /forg[eo]t/i);
+  // Raised and tested at one step: one line, the newest. While the run waits for the test, that it runs.
+  const tested = { ...confirmed, step: 20 };
+  const other = { ...flag, id: "math.ood", split: "ood" as const, seq: 9 };
+  const once = buildChain(three, [run("a", 1, null), run("b", 12, "a-1", { flagHistory: [flag, other, tested] })]);
+  assert.deepEqual(flagsInTimeOrder(once).map(({ id, state }) => [id, state]), [["math.ood", "drifting"], ["math.id", "confirmed"]]);
+  const running = run("b", 12, "a-1", { status: "running", step: 20, flagHistory: [flag] });
+  assert.match(flagsOfRun(running)[0]?.text ?? "", /The check is run on it now\.$/);
+  assert.match(flagsOfRun({ ...running, state: { ...running.state, step: 30 } })[0]?.text ?? "", /The check was not run at this step\.$/);
   assert.equal(falseAlarmText(0.1), "The limits are set so that at most 1 in 10 runs without loss would show any flag.");
   assert.match(falseAlarmText(0.07), /at most 7\.0 % of the runs/);
 });

@@ -28,7 +28,7 @@ test("same prompt with another answer is a finding of its own", () => {
   assert.equal(relation("prompt-a", "answer-a"), "same-text");
   assert.equal(relation("prompt-z", "answer-a"), "same-answer");
   assert.equal(relation("prompt-z", null), undefined);
-  assert.match(membership.relate({ line: 1, full: null, prompt: "prompt-a", answer: null })?.label ?? "", /same prompt, other answer/);
+  assert.match(membership.relate({ line: 1, full: null, prompt: "prompt-a", answer: null })?.label ?? "", /^same prompt, other answer → replay: main since /);
 });
 
 test("several runs of one buffer are told apart by their stage", () => {

@@ -148,6 +148,12 @@ test("several problems come in the order of the file", () => {
   assert.deepEqual(problems("base: -x\nseesaw: 1\nskils: {}\nskills: {}\nstages: []\n").map((one) => one.split(" ")[0]), ["1:7", "3:1", "4:1", "5:1"]);
 });
 
+test("line ends of Windows, also where the last one is cut, and several documents", () => {
+  assert.deepEqual(problems(small.replaceAll("\n", "\r\n")), []);
+  assert.deepEqual(problems(small.replaceAll("\n", "\r\n").slice(0, -1)), []);
+  assert.deepEqual(problems(`${small}---\nseesaw: 1\n`), ["10:1 The file has several documents, parted by `---`: keep one of them."]);
+});
+
 test("no file is too strange", () => {
   for (const text of ["", "\ufeff", "- a", "text", "a: *b", "? [x]\n: y", "%YAML 9", "\0", "seesaw: 1\nstages: {}\nskills: []\nbase: {}", "__proto__: 1"]) assert.ok(problems(text).length > 0, JSON.stringify(text));
   assert.deepEqual(problems(small.replaceAll("\n", "\r\n")), []);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { parseJournalLine } from "../../../src/domain/journalLine.ts";
-import { emptyRunState, reduceEvent, reduceEvents } from "../../../src/domain/reduceRun.ts";
+import { emptyRunState, reduceEvent, reduceEvents, runSeconds } from "../../../src/domain/reduceRun.ts";
 import type { RunState } from "../../../src/domain/runState.ts";
 import type { JournalEvent, UnknownEvent } from "../../../src/protocol/journal.ts";
 import { decodeNumber } from "../../../src/protocol/numbers.ts";
@@ -106,6 +106,26 @@ test("a resume from scratch makes everything before it void", () => {
   const next = reduceEvent(state, again as unknown as JournalEvent);
   assert.deepEqual([next.status, next.metrics.length, next.replacedMetrics.length, next.checkpoints.length, next.flags.length, next.reason], ["running", 0, 3, 0, 0, null]);
   assert.deepEqual(next.resumes, []);
+});
+
+test("a run took what its attempts took, without the time between them", () => {
+  const head = (seq: number, t: number, attempt: number) => ({ v: 1, seq, t, attempt });
+  const started = (seq: number, t: number, attempt: number, from: number | null) => ({ ...head(seq, t, attempt), type: "run.started", stage: "s", recipe: "sft", device: "cpu", total_steps: 40, resumed_from: from }) as unknown as JournalEvent;
+  const metric = (seq: number, t: number, attempt: number) => ({ ...head(seq, t, attempt), type: "metric", step: 20, values: { loss: 1 } }) as unknown as JournalEvent;
+  const finished = (seq: number, t: number, attempt: number) => ({ ...head(seq, t, attempt), type: "run.finished", reason: { kind: "done" } }) as unknown as JournalEvent;
+  const loading = { ...head(3, 5000, 2), type: "stage.progress", phase: "load", step: 0, total: 0 } as unknown as JournalEvent;
+  const took = (now: number, ...events: JournalEvent[]): (number | null)[] => {
+    const state = reduceEvents(emptyRunState(), events);
+    return [runSeconds(state, now), state.step, state.total];
+  };
+  assert.deepEqual(took(100), [null, 0, 0]);
+  assert.deepEqual(took(1010, started(1, 1000, 1, null)), [10, 0, 40]);
+  // Killed without a last word: until its last sign of life. Resumed an hour later: the gap is no work.
+  const killed = [started(1, 1000, 1, null), metric(2, 1030, 1)];
+  assert.deepEqual(took(9999, ...killed, loading), [30, 20, 40], "loading does not know the steps, and takes nothing away");
+  assert.deepEqual(took(5107, ...killed, loading, started(4, 5100, 2, 20)), [37, 20, 40]);
+  assert.deepEqual(took(9999, ...killed, loading, started(4, 5100, 2, 20), finished(5, 5120, 2)), [50, 20, 40]);
+  assert.deepEqual(took(0, started(1, 1000, 1, null), finished(2, 900, 1)), [0, 0, 40], "a clock that was set back");
 });
 
 test("damaged lines are no events, and say why", () => {

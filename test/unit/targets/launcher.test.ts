@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import { runChain, type ChainEvent } from "../../../src/targets/chainRunner.ts";
 import { followRun } from "../../../src/targets/followRun.ts";
@@ -174,4 +174,39 @@ test("leaving a chain leaves its stage running; the next one joins it", async ()
   const joined = await runChain(window, pipeline, diagnostics, { ...trusted, stages: ["a"], join: true, onEvent: ({ type }) => events.push(type) });
   window.dispose();
   assert.deepEqual([events[1], joined.runs[0]?.state.status, joined.runs[0]?.state.step], ["joined", "done", 40]);
+});
+
+test("a check function's module decides the result: in the folder the check names, in the root, as a package", async () => {
+  const { pipeline } = await box.pipeline();
+  const plan = async (check: object) => {
+    const changed = { ...pipeline, skills: pipeline.skills.map((skill) => ({ ...skill, check })) } as typeof pipeline;
+    return (await box.services.launcher.outlook(changed, "a")).plan;
+  };
+  for (const [file, check] of [
+    ["checks/mine.py", { kind: "function", function: "mine:ok", path: join(box.root, "checks") }],
+    ["mine.py", { kind: "function", function: "mine:ok" }],
+    ["pack/deep/__init__.py", { kind: "function", function: "pack.deep:ok" }],
+  ] as const) {
+    mkdirSync(dirname(join(box.root, file)), { recursive: true });
+    writeFileSync(join(box.root, file), "def ok(text, row): return True\n");
+    const before = await plan(check);
+    assert.ok(before.inputs.some(({ path }) => path === join(box.root, file)), file);
+    writeFileSync(join(box.root, file), "def ok(text, row): return False\n");
+    assert.notEqual((await plan(check)).fingerprint, before.fingerprint, file);
+  }
+});
+
+test("where the clock was set back, a new run is still the newest", async () => {
+  const first = await start("a");
+  await follow(first.id);
+  const file = join(first.dir, "run.json");
+  const spec = readJson<RunSpec>(file);
+  writeFileSync(file, JSON.stringify({ ...spec, created: spec.created + 86_400 }));
+  // The folder's own time stamp says that something changed in it.
+  writeFileSync(join(first.dir, "touched"), "");
+  box.services.dispose();
+  box.services = box.freshServices();
+  const second = await start("a", { x: 1 });
+  assert.equal((await box.services.runs.list(box.root)).runs[0]?.id, second.id);
+  await follow(second.id);
 });

@@ -34,11 +34,11 @@ export async function bigStory(vsix, spaces) {
 
     const parts = frame.locator("seesaw-drift-app .parts");
     const choose = async (text) => {
-      await page.keyboard.press("Home");
+      await list.evaluate((element) => (element.scrollTop = 0));
       const row = rows.filter({ hasText: text }).first();
       for (let tries = 0; tries < 120 && (await row.count()) === 0; tries++) {
-        await list.evaluate((element) => (element.scrollTop += element.clientHeight));
-        await page.waitForTimeout(30);
+        await list.evaluate((element) => (element.scrollTop += 400));
+        await page.waitForTimeout(40);
       }
       await row.click();
       await frame.locator("seesaw-drift-app .prompt h3", { hasText: text }).waitFor({ timeout: 20_000 });
@@ -53,7 +53,6 @@ export async function bigStory(vsix, spaces) {
     say(`big: 2,000 prompts, ${perKey.toFixed(0)} ms a key; 10,000 tokens in parts`);
 
     for (const text of odd) {
-      await list.evaluate((element) => (element.scrollTop = 0));
       await choose(text);
       assert.ok((await frame.locator("seesaw-drift-app .prompt h3").innerText()).includes(text));
     }

@@ -21,10 +21,11 @@ export async function trustStory(vsix, spaces) {
     await page.locator(".notification-list-item", { hasText: /starts nothing in a workspace that you do not trust/ }).waitFor({ timeout: 10_000 });
     await command(page, "Workspaces: Manage Workspace Trust");
     await page.locator(".workspace-trust-editor .monaco-button", { hasText: /^Trust$/ }).first().click({ timeout: 20_000 });
-    for (let tries = 0; tries < 5 && (await page.locator(".monaco-modal-editor-block").count()) > 0; tries++) {
-      await page.waitForTimeout(500);
-      await page.keyboard.press("Escape");
-    }
+    // VS Code shows that editor in a frame over everything else.
+    const over = page.locator(".monaco-modal-editor-block");
+    await page.locator(".workspace-trust-editor", { hasText: "You trust this folder" }).waitFor({ timeout: 20_000 });
+    if ((await over.count()) > 0) await over.locator(".codicon-close").first().click();
+    await over.waitFor({ state: "detached", timeout: 10_000 });
     await openSeesaw(page);
     await stageRow(page, /math.*done/).waitFor({ timeout: 60_000 });
     await stageRow(page, "math").hover();
