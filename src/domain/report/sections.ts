@@ -33,15 +33,17 @@ ${notes.length > 0 ? html`<ul class="limits">${notes.map((note) => html`<li>${no
 export function skillsSection({ skills: { columns, rows } }: ReportModel): Html {
   let last = "";
   return html`<section><h2>Skills × checkpoints</h2>
-<p class="lead">Share of answers that pass the skill's check, with Wilson's interval (95 % CI). Outlined: the end of the skill's own stage.</p>
+<p class="lead">Share of answers that pass the skill's check, with Wilson's interval (95 % CI). Outlined: the end of the skill's own stage; before it there is nothing to lose, so no colour.</p>
 <div class="card"><table class="skills"><thead><tr><th></th><th></th>${columns.map(({ label, stage, status }) => html`<th scope="col"><b>${label}</b><br>${stage ?? "base"}${status === "ready" ? null : html` <span class="muted">${status}</span>`}</th>`)}</tr></thead>
 <tbody>${rows.map(({ skill, split, cells }) => {
     const first = skill !== last;
     last = skill;
     return html`<tr class="${first ? "first" : ""}"><th scope="row"><b>${first ? skill : ""}</b></th><th scope="row">${split === "id" ? "in-domain" : "OOD"}</th>${cells.map((cell, index) => {
       if (cell.accuracy === null || cell.interval === null) return html`<td><div class="cell" style="--cell:transparent;--mix:0%"><span class="muted" title="${columns[index]?.reason ?? "The check was not run here."}">–</span></div></td>`;
-      const [colour, mix] = heat(cell.accuracy);
-      const own = columns[index]?.stage === skill;
+      const ownColumn = columns.findIndex(({ stage }) => stage === skill);
+      const own = index === ownColumn;
+      // Before its own stage a skill has nothing to lose: no colour.
+      const [colour, mix] = index < ownColumn ? ["soft", 7] : heat(cell.accuracy);
       return html`<td><div class="cell${own ? " own" : ""}${cell.stale ? " stale" : ""}" style="--cell:var(--${colour});--mix:${mix}%" title="${`${cell.correct} of ${cell.n} passed`}"><b>${formatPercent(cell.accuracy, 0)}</b><small>${formatInterval(cell.interval, 0)}</small>${cell.flag === null || cell.flag === "not-measurable" ? null : html`<span class="mark ${cell.flag}" title="${stateNames[cell.flag]} in this stage">${flagMark(cell.flag)}</span>`}</div></td>`;
     })}</tr>`;
   })}</tbody></table></div>

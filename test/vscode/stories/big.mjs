@@ -58,10 +58,10 @@ export async function bigStory(vsix, spaces) {
     }
 
     const background = () => frame.locator("body").evaluate((body) => body.ownerDocument.defaultView.getComputedStyle(body.querySelector("seesaw-drift-app")).backgroundColor);
-    const dark = await background();
+    const before = await background();
     const settings = join(dir, "data", "User", "settings.json");
-    writeFileSync(settings, JSON.stringify({ ...JSON.parse(readFileSync(settings, "utf8")), "workbench.colorTheme": "Default Light Modern" }));
-    await until("the light theme in the page", async () => (await background()) !== dark, 20_000);
+    writeFileSync(settings, JSON.stringify({ ...JSON.parse(readFileSync(settings, "utf8")), "workbench.colorTheme": "Default High Contrast" }));
+    await until("the other theme in the page", async () => (await background()) !== before, 20_000);
     say("big: emoji, Arabic and control characters literally; two roots; the theme changes live");
     await accessible(page, frame);
   });
