@@ -63,9 +63,7 @@ export class WorkspaceModel implements vscode.Disposable {
       this.again = true;
       return this.running;
     }
-    this.running = this.refreshAll().finally(() => {
-      this.running = null;
-    });
+    this.running = this.refreshAll();
     return this.running;
   }
 
@@ -78,15 +76,20 @@ export class WorkspaceModel implements vscode.Disposable {
   }
 
   private async refreshAll(): Promise<void> {
-    do {
-      this.again = false;
-      const views = await Promise.all(this.pipelines.list().map((file) => this.read(file)));
-      if (this.disposed) return;
-      this.current = views;
-      this.watchRoots(views);
-      for (const file of this.lastGood.keys()) if (!views.some(({ uri }) => uri.fsPath === file)) this.lastGood.delete(file);
-      this.changed.fire();
-    } while (this.again && !this.disposed);
+    try {
+      do {
+        this.again = false;
+        const views = await Promise.all(this.pipelines.list().map((file) => this.read(file)));
+        if (this.disposed) return;
+        this.current = views;
+        this.watchRoots(views);
+        for (const file of this.lastGood.keys()) if (!views.some(({ uri }) => uri.fsPath === file)) this.lastGood.delete(file);
+        this.changed.fire();
+      } while (this.again);
+    } finally {
+      // Here and not in a `then`: a request that came in between would be neither part of this nor the start of another.
+      this.running = null;
+    }
   }
 
   private async read(file: PipelineFile): Promise<PipelineView> {

@@ -61,6 +61,9 @@ export class TokenDetail extends LitElement {
         outline: 1px solid var(--vscode-contrastActiveBorder, transparent);
         outline-offset: -1px;
       }
+      tr.current .dim {
+        color: inherit;
+      }
       .stage,
       .entropy {
         display: none;

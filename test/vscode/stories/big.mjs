@@ -1,9 +1,9 @@
 // Token Drift on what is large and odd: 2,000 prompts, a reference of 10,000 tokens, emoji, Arabic, two roots, a theme that changes.
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { say } from "../../../.config/scripts/progress.mjs";
-import { driftFrame, fresh, openSeesaw, stageRow, until, withWorkbench } from "../workbench.mjs";
+import { command, driftFrame, fresh, openSeesaw, stageRow, until, withWorkbench } from "../workbench.mjs";
 
 export async function bigStory(vsix, spaces) {
   const dir = fresh("big");
@@ -59,8 +59,7 @@ export async function bigStory(vsix, spaces) {
 
     const background = () => frame.locator("body").evaluate((body) => body.ownerDocument.defaultView.getComputedStyle(body.querySelector("seesaw-drift-app")).backgroundColor);
     const before = await background();
-    const settings = join(dir, "data", "User", "settings.json");
-    writeFileSync(settings, JSON.stringify({ ...JSON.parse(readFileSync(settings, "utf8")), "workbench.colorTheme": "Default High Contrast" }));
+    await command(page, "Preferences: Toggle between Light/Dark Themes");
     await until("the other theme in the page", async () => (await background()) !== before, 20_000);
     say("big: emoji, Arabic and control characters literally; two roots; the theme changes live");
     await accessible(page, frame);

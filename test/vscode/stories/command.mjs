@@ -53,7 +53,7 @@ async function tell(folder) {
   const [one, two] = [start(...args), start(...args)];
   const loser = await Promise.race([one.ended.then(() => one), two.ended.then(() => two)]);
   const winner = loser === one ? two : one;
-  assert.match(loser.text, /VS Code (is just being processes|already runs at \S+) \(process \d+\): use that one/);
+  assert.match(loser.text, /VS Code (is just being started|already runs at \S+) \(process \d+\): use that one/);
   const address = await winner.address();
   const late = start(...args);
   assert.equal(await late.ended, 5);
