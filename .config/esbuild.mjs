@@ -50,9 +50,9 @@ const bundles = [
     banner: { js: 'const __importMetaUrl = require("node:url").pathToFileURL(__filename).href;' },
   },
   // The YAML parser, the schema and its validator: more than half of the code, and not needed to be ready.
-  { name: "pipeline", entryPoints: ["src/domain/pipeline.ts"], outfile: "dist/pipeline.cjs", ...forNode, format: "cjs" },
+  { name: "pipeline", entryPoints: ["src/domain/pipeline/pipeline.ts"], outfile: "dist/pipeline.cjs", ...forNode, format: "cjs" },
   // Large files are hashed in worker threads; services.ts finds this file beside its own bundle.
-  { name: "rowIndexWorker", entryPoints: ["src/storage/rowIndexWorker.ts"], outfile: "dist/rowIndexWorker.js", ...forNode, format: "esm" },
+  { name: "rowIndexWorker", entryPoints: ["src/storage/rows/rowIndexWorker.ts"], outfile: "dist/rowIndexWorker.js", ...forNode, format: "esm" },
   { name: "webview", entryPoints: ["webview/main.ts"], outfile: "dist/webview.js", platform: "browser", target: "es2022", format: "esm", tsconfig: "webview/tsconfig.json" },
 ];
 

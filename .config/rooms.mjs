@@ -47,7 +47,7 @@ export const rooms = {
   targets: {
     folder: "src/targets",
     rooms: ["util", "protocol", "domain"],
-    ports: ["src/storage/runStore.ts", "src/storage/processIdentity.ts"],
+    ports: ["src/storage/runs/runStore.ts", "src/storage/runs/processIdentity.ts"],
     packages: [],
     node: true,
     vscode: false,
@@ -60,8 +60,8 @@ export const rooms = {
     ports: [
       "src/ids.ts",
       "src/config.ts",
-      "src/storage/runStore.ts",
-      "src/storage/traceStore.ts",
+      "src/storage/runs/runStore.ts",
+      "src/storage/traces/traceStore.ts",
       "src/targets/launcher.ts",
       "src/targets/followRun.ts",
       "src/targets/python.ts",

@@ -3,10 +3,10 @@ import { mkdir } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { FolderRunStore } from "./storage/folderRunStore.ts";
-import type { RowIndex } from "./storage/rowIndex.ts";
-import type { RunStore } from "./storage/runStore.ts";
-import type { TraceStore } from "./storage/traceStore.ts";
+import { FolderRunStore } from "./storage/runs/folderRunStore.ts";
+import type { RowIndex } from "./storage/rows/rowIndex.ts";
+import type { RunStore } from "./storage/runs/runStore.ts";
+import type { TraceStore } from "./storage/traces/traceStore.ts";
 import { FileHasher } from "./targets/hashFiles.ts";
 import { Launcher } from "./targets/launcher.ts";
 import { messageOf } from "./util/errors.ts";
@@ -51,7 +51,7 @@ export function createServices({ log, extensionDir, storageDir }: ServiceOptions
 }
 
 async function openTraces(): Promise<TraceStore> {
-  const [{ loadSqlite }, { SqliteTraceStore }] = await Promise.all([import("./storage/sqliteDriver.ts"), import("./storage/sqliteTraceStore.ts")]);
+  const [{ loadSqlite }, { SqliteTraceStore }] = await Promise.all([import("./storage/sqliteDriver.ts"), import("./storage/traces/sqliteTraceStore.ts")]);
   return new SqliteTraceStore(await loadSqlite());
 }
 
@@ -59,12 +59,12 @@ async function openTraces(): Promise<TraceStore> {
 async function openRows(storageDir: string, log: Log): Promise<RowIndex> {
   const workers = rowWorkers();
   try {
-    const [{ loadSqlite }, { sqliteRowIndex }] = await Promise.all([import("./storage/sqliteDriver.ts"), import("./storage/sqliteRowIndex.ts")]);
+    const [{ loadSqlite }, { sqliteRowIndex }] = await Promise.all([import("./storage/sqliteDriver.ts"), import("./storage/rows/sqliteRowIndex.ts")]);
     await mkdir(storageDir, { recursive: true });
     return sqliteRowIndex(join(storageDir, "rows.sqlite"), await loadSqlite(), { workers, onMessage: (message) => log.warn(message) });
   } catch (error) {
     log.warn(`The row index is kept in memory only: ${messageOf(error)}`);
-    const { memoryRowIndex } = await import("./storage/memoryRowIndex.ts");
+    const { memoryRowIndex } = await import("./storage/rows/memoryRowIndex.ts");
     return memoryRowIndex(workers);
   }
 }

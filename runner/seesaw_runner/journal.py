@@ -145,7 +145,7 @@ def read_events(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
 
 def standing_events(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The events that later attempts have not made void: a resume takes back all with a `step` after its own, and an
-    attempt from scratch every one (the same rule as `src/domain/runLists.ts`)."""
+    attempt from scratch every one (the same rule as `src/domain/run/runLists.ts`)."""
     kept: list[dict[str, Any]] = []
     for event in events:
         if event.get("type") == "run.started" and event.get("attempt", 1) > 1:

@@ -1,8 +1,8 @@
-import { buildChain, type Chain } from "../domain/chain.ts";
-import { ownReference, probeSetsOf, startReference, withProbeSet, type OpenedSet, type ProbeSet } from "../domain/driftSelection.ts";
-import type { Pipeline, Skill } from "../domain/pipelineModel.ts";
-import type { RunRecord, UnreadableRun } from "../storage/runStore.ts";
-import type { TraceReader, TraceStore } from "../storage/traceStore.ts";
+import { buildChain, type Chain } from "../domain/run/chain.ts";
+import { ownReference, probeSetsOf, startReference, withProbeSet, type OpenedSet, type ProbeSet } from "../domain/drift/driftSelection.ts";
+import type { Pipeline, Skill } from "../domain/pipeline/pipelineModel.ts";
+import type { RunRecord, UnreadableRun } from "../storage/runs/runStore.ts";
+import type { TraceReader, TraceStore } from "../storage/traces/traceStore.ts";
 import type { Output } from "./output.ts";
 import type { Services } from "../services.ts";
 import { didYouMean } from "../util/nearest.ts";

@@ -1,10 +1,10 @@
-import { flagsOfRun } from "../domain/flagText.ts";
+import { flagsOfRun } from "../domain/run/flagText.ts";
 import { formatDuration, formatNumber } from "../domain/format.ts";
-import type { Pipeline } from "../domain/pipelineModel.ts";
-import { reasonText } from "../domain/reasonText.ts";
-import { runSeconds } from "../domain/reduceRun.ts";
-import { flagMark } from "../domain/skillsTable.ts";
-import type { RunRecord } from "../storage/runStore.ts";
+import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
+import { reasonText } from "../domain/run/reasonText.ts";
+import { runSeconds } from "../domain/run/reduceRun.ts";
+import { flagMark } from "../domain/drift/skillsTable.ts";
+import type { RunRecord } from "../storage/runs/runStore.ts";
 import type { ChainEvent, ChainResult } from "../targets/chainRunner.ts";
 import type { CommandContext } from "./context.ts";
 import { exitCodes } from "./exitCodes.ts";

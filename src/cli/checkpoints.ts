@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { falseAlarmText, flagsInTimeOrder, type FlagEntry } from "../domain/flagText.ts";
+import { falseAlarmText, flagsInTimeOrder, type FlagEntry } from "../domain/run/flagText.ts";
 import { formatInterval, formatPercent } from "../domain/format.ts";
-import { flagMark, skillsTable, type SkillsTable } from "../domain/skillsTable.ts";
-import type { Pipeline } from "../domain/pipelineModel.ts";
+import { flagMark, skillsTable, type SkillsTable } from "../domain/drift/skillsTable.ts";
+import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import type { FlagState } from "../protocol/journal.ts";
 import { splitFlags } from "../domain/report/unwatched.ts";
 import { noteUnreadable, readChain, type ChainData } from "./chainData.ts";

@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { Pipeline } from "../domain/pipelineModel.ts";
+import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import { createServices, type Services } from "../services.ts";
 import type { StartOptions } from "../targets/launcher.ts";
 import { findPipelineFile, loadPipeline, requirePipeline, type LoadedPipeline } from "../targets/pipelineFile.ts";

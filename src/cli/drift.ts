@@ -1,9 +1,9 @@
 import { Option, type Command } from "commander";
 import { formatDrift } from "../domain/format.ts";
-import type { DriftCell, DriftRow, DriftTable } from "../domain/drift.ts";
-import { compareWith, orderedDrift, startReference, type ProbeSet } from "../domain/driftSelection.ts";
+import type { DriftCell, DriftRow, DriftTable } from "../domain/drift/drift.ts";
+import { compareWith, orderedDrift, startReference, type ProbeSet } from "../domain/drift/driftSelection.ts";
 import { AppError } from "../util/errors.ts";
-import { promptText } from "../domain/promptText.ts";
+import { promptText } from "../domain/drift/promptText.ts";
 import { againstHelp, checkReference, noteUnreadable, probeSets, readScores, resolveReference, traceNotes, withTraces, type ScoredChain } from "./chainData.ts";
 import type { ContextOf } from "./context.ts";
 import { oneLine, padTo, table, type Output } from "./output.ts";

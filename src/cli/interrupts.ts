@@ -1,4 +1,4 @@
-import type { Pipeline } from "../domain/pipelineModel.ts";
+import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import { followRun } from "../targets/followRun.ts";
 import type { CommandContext } from "./context.ts";
 import { exitCodes } from "./exitCodes.ts";

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { reasonText } from "../domain/reasonText.ts";
+import { reasonText } from "../domain/run/reasonText.ts";
 import { isActive } from "../targets/launcher.ts";
 import { AppError } from "../util/errors.ts";
 import { chooseRun } from "./runChoice.ts";

@@ -1,6 +1,6 @@
 import { formatCount, formatDuration, formatNumber } from "../domain/format.ts";
-import { runSeconds } from "../domain/reduceRun.ts";
-import type { RunRecord } from "../storage/runStore.ts";
+import { runSeconds } from "../domain/run/reduceRun.ts";
+import type { RunRecord } from "../storage/runs/runStore.ts";
 import { oneLine, padTo, textWidth, type Output } from "./output.ts";
 
 const phases: Record<string, string> = {

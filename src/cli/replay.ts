@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import { resolve } from "node:path";
 import { formatCount, formatPercent, formatPlural } from "../domain/format.ts";
-import { joinMembership, ReplayMembership, type RowMembership } from "../domain/membership.ts";
-import type { RowIndex } from "../storage/rowIndex.ts";
+import { joinMembership, ReplayMembership, type RowMembership } from "../domain/rows/membership.ts";
+import type { RowIndex } from "../storage/rows/rowIndex.ts";
 import { AppError } from "../util/errors.ts";
 import { readChain } from "./chainData.ts";
 import type { CommandContext, ContextOf } from "./context.ts";

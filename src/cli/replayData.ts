@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { validDraws } from "../domain/membership.ts";
+import { validDraws } from "../domain/rows/membership.ts";
 import type { ReplaySummary } from "../domain/report/reportModel.ts";
-import { LedgerReader, type LedgerReading } from "../storage/ledgers.ts";
-import type { RunRecord } from "../storage/runStore.ts";
+import { LedgerReader, type LedgerReading } from "../storage/runs/ledgers.ts";
+import type { RunRecord } from "../storage/runs/runStore.ts";
 import type { ChainData } from "./chainData.ts";
 
 /** The replay records of the runs that stand for the chain's stages now. */

@@ -1,7 +1,7 @@
 import { Option, type Command } from "commander";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { Pipeline } from "../domain/pipelineModel.ts";
+import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import { followRun } from "../targets/followRun.ts";
 import { runChain } from "../targets/chainRunner.ts";
 import { stageOf } from "../targets/freezeRun.ts";

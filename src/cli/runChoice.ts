@@ -1,5 +1,5 @@
-import type { Pipeline } from "../domain/pipelineModel.ts";
-import type { RunRecord } from "../storage/runStore.ts";
+import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
+import type { RunRecord } from "../storage/runs/runStore.ts";
 import type { Services } from "../services.ts";
 import { isActive } from "../targets/launcher.ts";
 import { didYouMean } from "../util/nearest.ts";

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import { buildChain } from "../domain/chain.ts";
+import { buildChain } from "../domain/run/chain.ts";
 import { formatBytes, formatDuration, formatNumber, formatPlural } from "../domain/format.ts";
-import { runSeconds } from "../domain/reduceRun.ts";
-import { reasonText } from "../domain/reasonText.ts";
-import type { RunRecord } from "../storage/runStore.ts";
+import { runSeconds } from "../domain/run/reduceRun.ts";
+import { reasonText } from "../domain/run/reasonText.ts";
+import type { RunRecord } from "../storage/runs/runStore.ts";
 import { isActive } from "../targets/launcher.ts";
 import type { ContextOf } from "./context.ts";
 import { stageOfRunId } from "./runChoice.ts";

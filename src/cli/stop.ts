@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { RunRecord } from "../storage/runStore.ts";
+import type { RunRecord } from "../storage/runs/runStore.ts";
 import { followRun } from "../targets/followRun.ts";
 import { isActive } from "../targets/launcher.ts";
 import { AppError } from "../util/errors.ts";

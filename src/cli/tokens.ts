@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { formatDrift, formatNumber } from "../domain/format.ts";
-import { probeSetName } from "../domain/flagText.ts";
-import { filmstrip, type FilmFrame, type Filmstrip } from "../domain/filmstrip.ts";
-import type { TokenClass } from "../domain/tokenClasses.ts";
-import { compareWith, startReference, type ProbeSet } from "../domain/driftSelection.ts";
+import { probeSetName } from "../domain/run/flagText.ts";
+import { filmstrip, type FilmFrame, type Filmstrip } from "../domain/drift/filmstrip.ts";
+import type { TokenClass } from "../domain/drift/tokenClasses.ts";
+import { compareWith, startReference, type ProbeSet } from "../domain/drift/driftSelection.ts";
 import { AppError } from "../util/errors.ts";
-import { promptText } from "../domain/promptText.ts";
+import { promptText } from "../domain/drift/promptText.ts";
 import { againstHelp, checkReference, noteUnreadable, probeSets, readScores, resolveReference, skillOf, withTraces, type ScoredChain } from "./chainData.ts";
 import type { ContextOf } from "./context.ts";
 import { driftOfSet, mostDrifted } from "./drift.ts";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { formatPlural } from "../domain/format.ts";
-import type { Diagnostic } from "../domain/pipelineModel.ts";
+import type { Diagnostic } from "../domain/pipeline/pipelineModel.ts";
 import type { ContextOf } from "./context.ts";
 import { exitCodes } from "./exitCodes.ts";
 import type { Output } from "./output.ts";

@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
-import type { Pipeline, Stage } from "../domain/pipelineModel.ts";
+import type { Pipeline, Stage } from "../domain/pipeline/pipelineModel.ts";
 import { AppError } from "../util/errors.ts";
-import type { RunRecord } from "../storage/runStore.ts";
+import type { RunRecord } from "../storage/runs/runStore.ts";
 import { statusIcon, type NodeTarget } from "./stageNodes.ts";
 import type { PipelineView } from "./workspaceModel.ts";
 import { runLine } from "./runWords.ts";

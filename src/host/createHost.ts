@@ -1,8 +1,8 @@
 import * as vscode from "vscode";
 import type { CommandId } from "../ids.ts";
 import type { DriftAction, ToWebview } from "../protocol/webview.ts";
-import type { RunStore } from "../storage/runStore.ts";
-import type { TraceStore } from "../storage/traceStore.ts";
+import type { RunStore } from "../storage/runs/runStore.ts";
+import type { TraceStore } from "../storage/traces/traceStore.ts";
 import type { Launcher } from "../targets/launcher.ts";
 import { DisposableStore } from "../util/disposable.ts";
 import { messageOf } from "../util/errors.ts";

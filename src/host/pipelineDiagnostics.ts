@@ -1,5 +1,5 @@
 import * as vscode from "vscode";
-import type { Diagnostic, SourceRange } from "../domain/pipelineModel.ts";
+import type { Diagnostic, SourceRange } from "../domain/pipeline/pipelineModel.ts";
 import { diagnosticCollectionName } from "../ids.ts";
 import type { WorkspaceModel } from "./workspaceModel.ts";
 

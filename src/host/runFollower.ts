@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
-import { flagTitle } from "../domain/flagText.ts";
+import { flagTitle } from "../domain/run/flagText.ts";
 import type { CommandId } from "../ids.ts";
-import type { RunRecord } from "../storage/runStore.ts";
+import type { RunRecord } from "../storage/runs/runStore.ts";
 import { messageOf } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
 import { endText, isLive, runLine } from "./runWords.ts";

@@ -1,6 +1,6 @@
 import { formatDuration, formatNumber, formatPlural } from "../domain/format.ts";
-import { reasonText } from "../domain/reasonText.ts";
-import type { RunState, RunStatus } from "../domain/runState.ts";
+import { reasonText } from "../domain/run/reasonText.ts";
+import type { RunState, RunStatus } from "../domain/run/runState.ts";
 
 const liveStatuses: ReadonlySet<RunStatus> = new Set<RunStatus>(["starting", "running", "stopping", "orphan"]);
 

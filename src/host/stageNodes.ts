@@ -1,8 +1,8 @@
-import type { ChainCheckpoint, ChainRun } from "../domain/chain.ts";
-import { flagText, flagTitle } from "../domain/flagText.ts";
+import type { ChainCheckpoint, ChainRun } from "../domain/run/chain.ts";
+import { flagText, flagTitle } from "../domain/run/flagText.ts";
 import { formatBytes } from "../domain/format.ts";
-import type { Stage } from "../domain/pipelineModel.ts";
-import type { RunStatus } from "../domain/runState.ts";
+import type { Stage } from "../domain/pipeline/pipelineModel.ts";
+import type { RunStatus } from "../domain/run/runState.ts";
 import type { Split } from "../protocol/runSpec.ts";
 import type { TreeContext } from "../ids.ts";
 import type { PipelineView } from "./workspaceModel.ts";

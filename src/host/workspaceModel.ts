@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
-import { buildChain, type Chain } from "../domain/chain.ts";
-import type { Diagnostic, Pipeline } from "../domain/pipelineModel.ts";
-import type { RunListing, RunStore } from "../storage/runStore.ts";
+import { buildChain, type Chain } from "../domain/run/chain.ts";
+import type { Diagnostic, Pipeline } from "../domain/pipeline/pipelineModel.ts";
+import type { RunListing, RunStore } from "../storage/runs/runStore.ts";
 import { messageOf } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
 import { isLive } from "./runWords.ts";
@@ -94,7 +94,7 @@ export class WorkspaceModel implements vscode.Disposable {
 
   private async read(file: PipelineFile): Promise<PipelineView> {
     // Not imported above: the YAML parser and the schema's validator are not needed before a pipeline is there.
-    const { parsePipeline } = await import("../domain/pipeline.ts");
+    const { parsePipeline } = await import("../domain/pipeline/pipeline.ts");
     const { pipeline, diagnostics } = parsePipeline(file.text, file.uri.fsPath);
     const root = vscode.Uri.joinPath(file.uri, "..").fsPath;
     let listing = noRuns;

@@ -1,5 +1,5 @@
-import type { Diagnostic, Pipeline } from "../domain/pipelineModel.ts";
-import type { RunRecord, RunStore } from "../storage/runStore.ts";
+import type { Diagnostic, Pipeline } from "../domain/pipeline/pipelineModel.ts";
+import type { RunRecord, RunStore } from "../storage/runs/runStore.ts";
 import { AppError } from "../util/errors.ts";
 import { followRun } from "./followRun.ts";
 import type { Launcher, StartedRun, StartOptions } from "./launcher.ts";

@@ -1,4 +1,4 @@
-import type { RunRecord, RunStore } from "../storage/runStore.ts";
+import type { RunRecord, RunStore } from "../storage/runs/runStore.ts";
 import { AppError } from "../util/errors.ts";
 import { isActive } from "./launcher.ts";
 

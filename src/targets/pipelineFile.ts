@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { existsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { Diagnostic, Pipeline } from "../domain/pipelineModel.ts";
+import type { Diagnostic, Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import { AppError } from "../util/errors.ts";
 import { systemWords } from "./local.ts";
-import { parsePipeline, pipelineFileProblems } from "../domain/pipeline.ts";
+import { parsePipeline, pipelineFileProblems } from "../domain/pipeline/pipeline.ts";
 
 export const pipelineFileName = "seesaw.yaml";
 

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { randomBytes } from "node:crypto";
 import { AppError } from "../util/errors.ts";
 import { diskError } from "./local.ts";
-import { isAlive, thisProcess, type ProcessIdentity } from "../storage/processIdentity.ts";
+import { isAlive, thisProcess, type ProcessIdentity } from "../storage/runs/processIdentity.ts";
 
 interface LockContent extends ProcessIdentity {
   run: string;

@@ -2,11 +2,11 @@ import { createHash } from "node:crypto";
 import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { memoryRowIndex } from "../../src/storage/memoryRowIndex.ts";
-import type { WorkerSetup } from "../../src/storage/workerPool.ts";
-import type { RowIndex } from "../../src/storage/rowIndex.ts";
+import { memoryRowIndex } from "../../src/storage/rows/memoryRowIndex.ts";
+import type { WorkerSetup } from "../../src/storage/rows/workerPool.ts";
+import type { RowIndex } from "../../src/storage/rows/rowIndex.ts";
 import { loadSqlite } from "../../src/storage/sqliteDriver.ts";
-import { sqliteRowIndex } from "../../src/storage/sqliteRowIndex.ts";
+import { sqliteRowIndex } from "../../src/storage/rows/sqliteRowIndex.ts";
 
 export interface BenchResult {
   name: string;
@@ -24,7 +24,7 @@ const words = "the quick brown fox jumps over a lazy dog and then explains why g
 /** Indexing MB/s for rows of 200 B, 1 kB and 4 kB, against a plain SHA-256 pass; best of five interleaved rounds. */
 export async function bench(): Promise<BenchResult[]> {
   const dir = mkdtempSync(join(tmpdir(), "seesaw-bench-"));
-  const workers: WorkerSetup = { url: new URL("../../src/storage/rowIndexWorker.ts", import.meta.url), threads: Math.min(4, availableParallelism()) };
+  const workers: WorkerSetup = { url: new URL("../../src/storage/rows/rowIndexWorker.ts", import.meta.url), threads: Math.min(4, availableParallelism()) };
   const driver = await loadSqlite();
   let databases = 0;
   const makers: [string, boolean, () => RowIndex][] = [

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { rowHashes } from "../../src/domain/canonical.ts";
-import { parseJson } from "../../src/domain/jsonText.ts";
-import type { WorkerSetup } from "../../src/storage/workerPool.ts";
-import type { RowIndex } from "../../src/storage/rowIndex.ts";
-import { sha256Hex } from "../../src/storage/sha256.ts";
+import { rowHashes } from "../../src/domain/rows/canonical.ts";
+import { parseJson } from "../../src/domain/rows/jsonText.ts";
+import type { WorkerSetup } from "../../src/storage/rows/workerPool.ts";
+import type { RowIndex } from "../../src/storage/rows/rowIndex.ts";
+import { sha256Hex } from "../../src/storage/rows/sha256.ts";
 import { AppError } from "../../src/util/errors.ts";
 
 interface FileFixture {
@@ -180,6 +180,6 @@ export function rowIndexContract(name: string, create: (dir: string, workers: Wo
         setTimeout(() => controller.abort(), 1);
         await assert.rejects(parallel.update(path, { turns: true, signal: controller.signal }), (error) => AppError.is(error, "cancelled"));
         assert.equal(parallel.summary(path)?.rows, summary.rows);
-      }, { url: new URL("../../src/storage/rowIndexWorker.ts", import.meta.url), threads: 2, minBytes: 0, partBytes: 100_000 }));
+      }, { url: new URL("../../src/storage/rows/rowIndexWorker.ts", import.meta.url), threads: 2, minBytes: 0, partBytes: 100_000 }));
   });
 }

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { memoryRowIndex } from "../../src/storage/memoryRowIndex.ts";
+import { memoryRowIndex } from "../../src/storage/rows/memoryRowIndex.ts";
 import { loadSqlite } from "../../src/storage/sqliteDriver.ts";
-import { sqliteRowIndex } from "../../src/storage/sqliteRowIndex.ts";
+import { sqliteRowIndex } from "../../src/storage/rows/sqliteRowIndex.ts";
 import { rowIndexContract } from "./rowIndex.contract.ts";
 
 const betterSqlite3 = await loadSqlite();

@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar, NamedTuple
 
-from seesaw_runner.checks.patterns import Segment, by_patterns
+from seesaw_runner.checks.patterns import CheckError, Segment, by_patterns
 from seesaw_runner.data.row_shapes import split_turns
 
 __all__ = ["Check", "CheckError", "Segment", "after_marker", "marker_pattern", "reference_of"]
-
-
-class CheckError(ValueError):
-    """A check's settings are wrong; the text is a sentence for the person who wrote them."""
 
 
 class Answer(NamedTuple):

@@ -6,6 +6,10 @@ import re
 from typing import NamedTuple
 
 
+class CheckError(ValueError):
+    """A check's settings are wrong; the text is a sentence for the person who wrote them."""
+
+
 class Segment(NamedTuple):
     start: int
     end: int
@@ -14,8 +18,6 @@ class Segment(NamedTuple):
 
 def compile_patterns(segments: list[dict]) -> list[tuple[str, re.Pattern[str]]]:
     """Name and compiled pattern of each. Raises CheckError with a sentence."""
-    from seesaw_runner.checks.base import CheckError  # here: base needs this module
-
     result = []
     for item in segments:
         if (

@@ -1,5 +1,5 @@
 import { formatInterval, formatNumber, formatPercent, formatSigned } from "../format.ts";
-import { flagMark } from "../skillsTable.ts";
+import { flagMark } from "../drift/skillsTable.ts";
 import { Html, html } from "./html.ts";
 import type { CurvePoint, SkillCurves, StageSpan } from "./reportModel.ts";
 

@@ -1,7 +1,7 @@
 import { formatDrift, formatNumber, formatPercent, formatSigned } from "../format.ts";
-import { probeSetName } from "../flagText.ts";
-import type { FilmCell, FilmFrame, FilmToken } from "../filmstrip.ts";
-import { promptText } from "../promptText.ts";
+import { probeSetName } from "../run/flagText.ts";
+import type { FilmCell, FilmFrame, FilmToken } from "../drift/filmstrip.ts";
+import { promptText } from "../drift/promptText.ts";
 import { Html, html } from "./html.ts";
 import type { ReportFilm } from "./reportModel.ts";
 

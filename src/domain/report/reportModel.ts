@@ -1,10 +1,10 @@
 import type { Split } from "../../protocol/runSpec.ts";
-import type { Chain, ChainRun } from "../chain.ts";
-import type { Filmstrip } from "../filmstrip.ts";
-import { flagsInTimeOrder, type FlagEntry } from "../flagText.ts";
-import type { Pipeline } from "../pipelineModel.ts";
-import { skillsTable, type SkillsTable } from "../skillsTable.ts";
-import type { SummaryLine } from "../summaryDrift.ts";
+import type { Chain, ChainRun } from "../run/chain.ts";
+import type { Filmstrip } from "../drift/filmstrip.ts";
+import { flagsInTimeOrder, type FlagEntry } from "../run/flagText.ts";
+import type { Pipeline } from "../pipeline/pipelineModel.ts";
+import { skillsTable, type SkillsTable } from "../drift/skillsTable.ts";
+import type { SummaryLine } from "../drift/summaryDrift.ts";
 import { decodeNumber } from "../../protocol/numbers.ts";
 import { wilsonInterval, type Interval } from "../statistics.ts";
 

@@ -1,7 +1,7 @@
-import { falseAlarmText } from "../flagText.ts";
+import { falseAlarmText } from "../run/flagText.ts";
 import { formatDuration, formatInterval, formatNumber, formatPercent, formatPlural, formatSigned } from "../format.ts";
-import { runSeconds } from "../reduceRun.ts";
-import { flagMark } from "../skillsTable.ts";
+import { runSeconds } from "../run/reduceRun.ts";
+import { flagMark } from "../drift/skillsTable.ts";
 import { minimumDetectableDifference } from "../statistics.ts";
 import type { FlagState } from "../../protocol/journal.ts";
 import { Html, html } from "./html.ts";

@@ -1,4 +1,4 @@
-import { probeSetName, type FlagEntry } from "../flagText.ts";
+import { probeSetName, type FlagEntry } from "../run/flagText.ts";
 
 /** Flags proper, and a sentence for each reason why probe sets could not be watched. */
 export function splitFlags(all: readonly FlagEntry[]): { flags: FlagEntry[]; unwatched: string[] } {

@@ -1,6 +1,6 @@
-import type { Chain } from "../../domain/chain.ts";
-import { ownReference, probeSetsOf, scoredCheckpoints, startReference, type ProbeSet } from "../../domain/driftSelection.ts";
-import type { Pipeline } from "../../domain/pipelineModel.ts";
+import type { Chain } from "../../domain/run/chain.ts";
+import { ownReference, probeSetsOf, scoredCheckpoints, startReference, type ProbeSet } from "../../domain/drift/driftSelection.ts";
+import type { Pipeline } from "../../domain/pipeline/pipelineModel.ts";
 import type { Split } from "../../protocol/runSpec.ts";
 import type { DriftChoices, DriftSelection } from "../../protocol/webview.ts";
 import type { PipelineView } from "../workspaceModel.ts";

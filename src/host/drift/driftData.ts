@@ -1,12 +1,12 @@
-import type { ChainCheckpoint } from "../../domain/chain.ts";
-import type { DriftRow, DriftTable } from "../../domain/drift.ts";
-import { compareWith, orderedDrift, withProbeSet, type Comparison, type OpenedSet } from "../../domain/driftSelection.ts";
-import { filmstrip, type FilmCell as DomainCell, type FilmFrame, type Filmstrip } from "../../domain/filmstrip.ts";
+import type { ChainCheckpoint } from "../../domain/run/chain.ts";
+import type { DriftRow, DriftTable } from "../../domain/drift/drift.ts";
+import { compareWith, orderedDrift, withProbeSet, type Comparison, type OpenedSet } from "../../domain/drift/driftSelection.ts";
+import { filmstrip, type FilmCell as DomainCell, type FilmFrame, type Filmstrip } from "../../domain/drift/filmstrip.ts";
 import { formatPlural } from "../../domain/format.ts";
-import { promptText } from "../../domain/promptText.ts";
+import { promptText } from "../../domain/drift/promptText.ts";
 import { encodeNumber } from "../../protocol/numbers.ts";
 import type { CheckMark, DriftCheckpoint, DriftFilm, DriftPrompt, FilmCell } from "../../protocol/webview.ts";
-import type { TraceReader, TraceStore } from "../../storage/traceStore.ts";
+import type { TraceReader, TraceStore } from "../../storage/traces/traceStore.ts";
 import type { ResolvedSelection } from "./driftChoices.ts";
 
 /** The prompts of a probe set with their drift, ready to be sent. */

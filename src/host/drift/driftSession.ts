@@ -1,5 +1,5 @@
 import { emptySelection, type DriftAction, type DriftEmpty, type DriftSelection, type DriftSnapshot, type FromWebview, type ToWebview } from "../../protocol/webview.ts";
-import type { TraceStore } from "../../storage/traceStore.ts";
+import type { TraceStore } from "../../storage/traces/traceStore.ts";
 import { messageOf } from "../../util/errors.ts";
 import type { Log } from "../../util/log.ts";
 import type { PipelineView } from "../workspaceModel.ts";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { exitCodeOf } from "../../../src/cli/exitCodes.ts";
 import { oneLine, padTo, table, textWidth, wantsColour, type Output } from "../../../src/cli/output.ts";
 import { plainText } from "../../../src/cli/progressLine.ts";
-import { emptyRunState } from "../../../src/domain/reduceRun.ts";
+import { emptyRunState } from "../../../src/domain/run/reduceRun.ts";
 
 const plain = { paint: (_style: unknown, text: string) => text } as Output;
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as format from "../../../src/domain/format.ts";
-import { diffTexts, diffTokens } from "../../../src/domain/textDiff.ts";
+import { diffTexts, diffTokens } from "../../../src/domain/drift/textDiff.ts";
 import { didYouMean, nearest } from "../../../src/util/nearest.ts";
 import { baseName, dirName, isAbsolutePath, joinPath, normalizePath } from "../../../src/util/paths.ts";
 

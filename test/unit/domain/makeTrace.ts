@@ -1,4 +1,4 @@
-import type { TraceData } from "../../../src/domain/traceData.ts";
+import type { TraceData } from "../../../src/domain/drift/traceData.ts";
 import type { ProbeRow, TokenScores, TraceMeta, TraceSummaryRow } from "../../../src/protocol/trace.ts";
 
 /** A trace written by hand: one probe per list of log-probabilities, one ASCII letter per token. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { entropyOf, finiteMean, klDivergence, logSoftmax, tokenWeightedPerplexity, topKDivergence } from "../../../src/domain/divergence.ts";
+import { entropyOf, finiteMean, klDivergence, logSoftmax, tokenWeightedPerplexity, topKDivergence } from "../../../src/domain/drift/divergence.ts";
 import { incompleteBeta, normalCdf, normalQuantile, studentCdf, studentQuantile } from "../../../src/domain/quantiles.ts";
 import { clopperPearson, holm, itemsNeeded, mcnemarExact, meanEstimate, minimumDetectableDifference, pairById, pairedDifference, tooFewItems, wilsonInterval } from "../../../src/domain/statistics.ts";
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { DriftSession, type DriftHost } from "../../../src/host/drift/driftSession.ts";
 import type { PipelineView } from "../../../src/host/workspaceModel.ts";
 import { emptySelection, type DriftSelection, type DriftSnapshot, type ToWebview } from "../../../src/protocol/webview.ts";
-import type { TraceReader, TraceStore } from "../../../src/storage/traceStore.ts";
+import type { TraceReader, TraceStore } from "../../../src/storage/traces/traceStore.ts";
 import { AppError } from "../../../src/util/errors.ts";
 import { silentLog } from "../../../src/util/log.ts";
 import { makeTrace, type HandMadeProbe } from "../domain/makeTrace.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { FlagRecord, RunStatus } from "../../../src/domain/runState.ts";
+import type { FlagRecord, RunStatus } from "../../../src/domain/run/runState.ts";
 import { runLine } from "../../../src/host/runWords.ts";
 import { stageNodes, type StageNode } from "../../../src/host/stageNodes.ts";
 import { makeRun, makeView } from "./views.ts";

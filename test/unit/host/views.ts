@@ -1,9 +1,9 @@
-import type { Chain, ChainCheckpoint, ChainRun } from "../../../src/domain/chain.ts";
-import { parsePipeline } from "../../../src/domain/pipeline.ts";
-import { emptyRunState } from "../../../src/domain/reduceRun.ts";
-import type { RunState } from "../../../src/domain/runState.ts";
+import type { Chain, ChainCheckpoint, ChainRun } from "../../../src/domain/run/chain.ts";
+import { parsePipeline } from "../../../src/domain/pipeline/pipeline.ts";
+import { emptyRunState } from "../../../src/domain/run/reduceRun.ts";
+import type { RunState } from "../../../src/domain/run/runState.ts";
 import type { PipelineView } from "../../../src/host/workspaceModel.ts";
-import type { RunRecord } from "../../../src/storage/runStore.ts";
+import type { RunRecord } from "../../../src/storage/runs/runStore.ts";
 
 export const file = "/w/seesaw.yaml";
 const yaml = `seesaw: 1

@@ -1,7 +1,7 @@
 import { copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Diagnostic, Pipeline } from "../../../src/domain/pipelineModel.ts";
+import type { Diagnostic, Pipeline } from "../../../src/domain/pipeline/pipelineModel.ts";
 import { createServices, type Services } from "../../../src/services.ts";
 import { loadPipeline, requirePipeline } from "../../../src/targets/pipelineFile.ts";
 import { silentLog } from "../../../src/util/log.ts";

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
-import { thisProcess } from "../../../src/storage/processIdentity.ts";
+import { thisProcess } from "../../../src/storage/runs/processIdentity.ts";
 import { lockStage } from "../../../src/targets/stageLock.ts";
 import { run } from "../../../src/targets/spawn.ts";
 import { AppError } from "../../../src/util/errors.ts";

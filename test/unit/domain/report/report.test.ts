@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Chain, ChainRun } from "../../../../src/domain/chain.ts";
-import type { FilmCell, Filmstrip } from "../../../../src/domain/filmstrip.ts";
-import type { Pipeline } from "../../../../src/domain/pipelineModel.ts";
-import { promptText } from "../../../../src/domain/promptText.ts";
-import { emptyRunState } from "../../../../src/domain/reduceRun.ts";
+import type { Chain, ChainRun } from "../../../../src/domain/run/chain.ts";
+import type { FilmCell, Filmstrip } from "../../../../src/domain/drift/filmstrip.ts";
+import type { Pipeline } from "../../../../src/domain/pipeline/pipelineModel.ts";
+import { promptText } from "../../../../src/domain/drift/promptText.ts";
+import { emptyRunState } from "../../../../src/domain/run/reduceRun.ts";
 import { niceRange } from "../../../../src/domain/report/chart.ts";
 import { escapeText, html, scriptJson } from "../../../../src/domain/report/html.ts";
 import { renderReport } from "../../../../src/domain/report/renderReport.ts";
 import { reportModel, type ReportInput } from "../../../../src/domain/report/reportModel.ts";
 import { splitFlags } from "../../../../src/domain/report/unwatched.ts";
-import { flagsOfRun, type FlagEntry } from "../../../../src/domain/flagText.ts";
+import { flagsOfRun, type FlagEntry } from "../../../../src/domain/run/flagText.ts";
 
 const evil = `</script><script>alert(1)</script><img src=x onerror="alert(1)">'"&\u0000\ud800\u2028`;
 const range = { line: 1, column: 1, endLine: 1, endColumn: 1 };

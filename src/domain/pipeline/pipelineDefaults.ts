@@ -1,0 +1,113 @@
+import type { CheckSpec, SegmentPattern } from "../../protocol/checks.ts";
+import type { FlagSpec, ProbeSpec } from "../../protocol/runSpec.ts";
+import type { Buffer, Pipeline, Skill, SourceRange, Stage, Target } from "./pipelineModel.ts";
+import { baseName, dirName, joinPath } from "../../util/paths.ts";
+import { pointerOf } from "./yamlSource.ts";
+
+/** What a pipeline gets where its file says nothing. The schema shows the same values. */
+export const probeDefaults: ProbeSpec = { every: 20, eval_every: 100, top_k: 8, max_new_tokens: 256, batch_size: 16, kl: ["start", "base"] };
+export const flagDefaults: FlagSpec = { alpha: 0.1, tolerance: 0.2 };
+export const minhashDefault = 0.8;
+
+/** `seesaw.yaml` as the schema lets it through. */
+export interface RawPipeline {
+  name?: string;
+  base: string;
+  seed?: number;
+  skills: Record<string, { probes: string; ood?: string; check: CheckSpec; segments?: SegmentPattern[] }>;
+  probe?: Partial<ProbeSpec>;
+  flags?: Partial<FlagSpec>;
+  stages: RawStage[];
+  buffers?: Record<string, { from: string[]; rows: number; quality?: RawQuality; diversity?: "minhash" | { minhash: number } }>;
+  targets?: Record<string, { kind: "local"; python?: string }>;
+}
+
+export interface RawStage {
+  id: string;
+  recipe: string;
+  data: string;
+  args?: Record<string, unknown>;
+  probe_every?: ProbeSpec["every"];
+  eval_every?: ProbeSpec["eval_every"];
+  probe?: Partial<ProbeSpec>;
+  save_every?: number | null;
+  adapter?: Record<string, unknown>;
+  launch?: { kind: "python" | "torchrun"; processes?: number };
+  replay?: { buffer: string; ratio: number };
+  from?: string;
+  on?: string;
+  env?: Record<string, string>;
+}
+
+type RawQuality = { reward: number } | { field: string; min: number } | { check: true };
+
+/** The stage that stage `index` (from 0) starts from; null for the base model. */
+export function parentOf(raw: Pick<RawPipeline, "stages">, index: number): string | null {
+  const from = raw.stages[index]?.from ?? raw.stages[index - 1]?.id ?? "base";
+  return from === "base" ? null : from;
+}
+
+/** Fills in every default and makes every path absolute. */
+export function fillIn(raw: RawPipeline, file: string, rangeOf: (pointer: string, part?: "key" | "value") => SourceRange): Omit<Pipeline, "ranges"> {
+  const root = dirName(file);
+  const path = (relative: string): string => joinPath(root, relative);
+  const skills = Object.entries(raw.skills).map(([id, skill]): Skill => ({
+    id,
+    probes: { id: path(skill.probes), ...(skill.ood !== undefined && { ood: path(skill.ood) }) },
+    check: skill.check.kind === "function" && skill.check.path !== undefined ? { ...skill.check, path: path(skill.check.path) } : skill.check,
+    segments: skill.segments ?? [],
+    range: rangeOf(pointerOf("skills", id), "key"),
+  }));
+  const stages = raw.stages.map((stage, index): Stage => ({
+    id: stage.id,
+    index: index + 1,
+    recipe: stage.recipe,
+    data: path(stage.data),
+    args: stage.args ?? {},
+    adapter: stage.adapter ?? null,
+    launch: { kind: stage.launch?.kind ?? "python", processes: stage.launch?.processes ?? 1 },
+    probe: probeOf(raw, stage),
+    save_every: stage.save_every ?? null,
+    replay: stage.replay ?? null,
+    from: parentOf(raw, index),
+    on: stage.on ?? "local",
+    env: stage.env ?? {},
+    range: rangeOf(pointerOf("stages", index, "id")),
+  }));
+  return {
+    file, root, name: raw.name ?? baseName(root), base: path(raw.base), seed: raw.seed ?? 0,
+    skills, stages, buffers: buffersOf(raw, rangeOf), targets: targetsOf(raw, path), flags: { ...flagDefaults, ...raw.flags },
+  };
+}
+
+function probeOf(raw: RawPipeline, stage: RawStage): ProbeSpec {
+  const shorthand = { ...(stage.probe_every !== undefined && { every: stage.probe_every }), ...(stage.eval_every !== undefined && { eval_every: stage.eval_every }) };
+  const probe = { ...probeDefaults, ...raw.probe, ...stage.probe, ...shorthand };
+  return { ...probe, every: sorted(probe.every), eval_every: sorted(probe.eval_every) };
+}
+
+/** A list of steps in order, each once. */
+function sorted<T>(steps: T | number[]): T | number[] {
+  return Array.isArray(steps) ? [...new Set(steps as number[])].sort((a, b) => a - b) : steps;
+}
+
+function buffersOf(raw: RawPipeline, rangeOf: (pointer: string, part?: "key" | "value") => SourceRange): Buffer[] {
+  return Object.entries(raw.buffers ?? {}).map(([id, buffer]) => {
+    const { quality, diversity } = buffer;
+    const least = quality === undefined || "check" in quality || "field" in quality ? quality ?? null : { field: null, min: quality.reward };
+    return {
+      id, from: buffer.from, rows: buffer.rows, quality: least,
+      diversity: diversity === undefined ? null : diversity === "minhash" ? { minhash: minhashDefault } : diversity,
+      range: rangeOf(pointerOf("buffers", id), "key"),
+    };
+  });
+}
+
+/** A Python that is written as a path is relative to the file; a bare command name is looked up on PATH. */
+function targetsOf(raw: RawPipeline, path: (relative: string) => string): Target[] {
+  const written = Object.entries(raw.targets ?? {}).map(([id, target]): Target => {
+    const python = target.python ?? null;
+    return { id, kind: target.kind, python: python !== null && /[\\/]/.test(python) && !python.startsWith("~") ? path(python) : python };
+  });
+  return written.some((target) => target.id === "local") ? written : [{ id: "local", kind: "local", python: null }, ...written];
+}

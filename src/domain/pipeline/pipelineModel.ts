@@ -1,0 +1,85 @@
+import type { CheckSpec, SegmentPattern } from "../../protocol/checks.ts";
+import type { FlagSpec, LaunchSpec, ProbeSpec } from "../../protocol/runSpec.ts";
+
+/** Where something stands in `seesaw.yaml`; lines and columns count from 1. */
+export interface SourceRange {
+  line: number;
+  column: number;
+  endLine: number;
+  endColumn: number;
+}
+
+/** One finding about a file, with its place and, where there is one, the fix. */
+export interface Diagnostic {
+  severity: "error" | "warning" | "info";
+  code: string;
+  /** A sentence that names the thing and the fix. */
+  message: string;
+  file: string;
+  range: SourceRange;
+}
+
+export interface Skill {
+  id: string;
+  /** Paths as absolute paths. */
+  probes: { id: string; ood?: string };
+  check: CheckSpec;
+  segments: SegmentPattern[];
+  range: SourceRange;
+}
+
+export interface StageReplay {
+  buffer: string;
+  ratio: number;
+}
+
+export interface Stage {
+  id: string;
+  /** 1-based position: the stage's last checkpoint is M<index>. */
+  index: number;
+  recipe: string;
+  data: string;
+  args: Record<string, unknown>;
+  adapter: Record<string, unknown> | null;
+  launch: LaunchSpec;
+  probe: ProbeSpec;
+  save_every: number | null;
+  replay: StageReplay | null;
+  /** Id of the stage it starts from, or null for the base model. */
+  from: string | null;
+  on: string;
+  env: Record<string, string>;
+  range: SourceRange;
+}
+
+export interface Buffer {
+  id: string;
+  from: string[];
+  rows: number;
+  quality: { field: string | null; min: number } | { check: true } | null;
+  diversity: { minhash: number } | null;
+  range: SourceRange;
+}
+
+export interface Target {
+  id: string;
+  kind: "local";
+  python: string | null;
+}
+
+/** `seesaw.yaml`, checked, with every default filled in and every path absolute. */
+export interface Pipeline {
+  file: string;
+  /** Folder of the file; runs are in `<root>/.seesaw/runs`. */
+  root: string;
+  name: string;
+  base: string;
+  seed: number;
+  skills: Skill[];
+  stages: Stage[];
+  buffers: Buffer[];
+  targets: Target[];
+  flags: FlagSpec;
+  /** Where each value stands in the file, by JSON pointer (`/stages/0/data`). Absent in pipelines built by hand. */
+  ranges?: Readonly<Record<string, SourceRange>>;
+}

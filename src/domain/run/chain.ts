@@ -1,0 +1,172 @@
+import type { FlagState } from "../../protocol/journal.ts";
+import type { RunSpec, Split } from "../../protocol/runSpec.ts";
+import type { Pipeline, Stage } from "../pipeline/pipelineModel.ts";
+import type { RunState } from "./runState.ts";
+import { joinPath } from "../../util/paths.ts";
+
+/** What the chain needs of a run. `RunRecord` of the storage room is one. */
+export interface ChainRun {
+  dir: string;
+  id: string;
+  stage: string;
+  spec: RunSpec;
+  state: RunState;
+}
+
+/** `<skill>.<split>`, the name of a probe set and of its flag. */
+export type ProbeSetId = `${string}.${Split}`;
+
+export interface EvalCount {
+  n: number;
+  correct: number;
+}
+
+/** Everything known of the weights at one step of one run. */
+export interface ProbeStop {
+  stage: string;
+  run: string;
+  step: number;
+  /** Steps since M0 along the chain: the x axis of a chart over all stages. */
+  position: number;
+  /** `M2` at the end of a stage, else `search 20`. */
+  label: string;
+  /** Absolute paths of the traces, by probe set. */
+  traces: Readonly<Record<string, string>>;
+  evals: Readonly<Record<string, EvalCount>>;
+}
+
+/** One of M0 … MN. */
+export interface ChainCheckpoint {
+  /** `M0`, `M1`, … */
+  label: string;
+  index: number;
+  /** The stage that ends here; null for M0. */
+  stage: string | null;
+  /** The run it comes from; for M0 the run that scored it. */
+  run: ChainRun | null;
+  step: number | null;
+  /** Absolute path of the weights. */
+  path: string | null;
+  /** `ready`: the weights are there; `stale`: they are, but not from the newest chain; `missing`: not trained yet. */
+  status: "ready" | "stale" | "missing";
+  /** Why it is stale or missing: a sentence. */
+  reason: string | null;
+  traces: Readonly<Record<string, string>>;
+  evals: Readonly<Record<string, EvalCount>>;
+  /** Newest state of each flag of the stage that ends here. */
+  flags: Readonly<Record<string, FlagState>>;
+  /** All scored steps of the stage, its start and end included; empty for M0. */
+  stops: ProbeStop[];
+}
+
+/** The checkpoints M0 … MN of a pipeline, from its run folders. */
+export interface Chain {
+  checkpoints: ChainCheckpoint[];
+  /** The newest run of each stage, finished or not, by stage id. */
+  newest: Readonly<Record<string, ChainRun>>;
+}
+
+/** Which run stands for each stage, and what is known at each of its checkpoints. `runs` in any order. */
+export function buildChain(pipeline: Pipeline, runs: readonly ChainRun[]): Chain {
+  const newestFirst = [...runs].sort((a, b) => b.spec.created - a.spec.created || (a.id < b.id ? 1 : -1));
+  const newest: Record<string, ChainRun> = {};
+  for (const run of newestFirst) newest[run.stage] ??= run;
+  const checkpoints: ChainCheckpoint[] = [];
+  const byStage = new Map<string, ChainCheckpoint>();
+  for (const stage of pipeline.stages) {
+    const parent = stage.from === null ? null : byStage.get(stage.from) ?? null;
+    const checkpoint = stageCheckpoint(stage, parent, newestFirst, newest[stage.id] ?? null);
+    byStage.set(stage.id, checkpoint);
+    checkpoints.push(checkpoint);
+  }
+  const base = baseCheckpoint(pipeline, newestFirst, byStage);
+  for (const stage of pipeline.stages) placeStops(stage, byStage);
+  borrowFromChildren(pipeline, byStage, newestFirst);
+  return { checkpoints: [base, ...checkpoints], newest };
+}
+
+function stageCheckpoint(stage: Stage, parent: ChainCheckpoint | null, newestFirst: readonly ChainRun[], newest: ChainRun | null): ChainCheckpoint {
+  const empty = { label: `M${stage.index}`, index: stage.index, stage: stage.id, run: null, step: null, path: null, traces: {}, evals: {}, flags: {}, stops: [] };
+  const done = newestFirst.filter((run) => run.stage === stage.id && run.state.status === "done" && lastCheckpoint(run) !== null);
+  const wanted = parent?.run?.id ?? null;
+  const fitting = done.find((run) => (stage.from === null ? run.spec.start.run === null : wanted !== null && run.spec.start.run === wanted));
+  const run = fitting ?? done[0];
+  if (run === undefined) {
+    const reason = newest === null ? `Stage ${stage.id} has not been run yet.` : `The newest run of ${stage.id} is ${newest.state.status} and has no final checkpoint.`;
+    return { ...empty, status: "missing", reason };
+  }
+  const checkpoint = lastCheckpoint(run) as NonNullable<ReturnType<typeof lastCheckpoint>>;
+  const stale = staleReason(stage, parent, run, fitting !== undefined);
+  const stops = probeStops(run, checkpoint.step, empty.label);
+  const end = stops.find((stop) => stop.step === checkpoint.step);
+  const flags: Record<string, FlagState> = {};
+  for (const flag of run.state.flags) flags[flag.id] = flag.state;
+  return {
+    ...empty, run, step: checkpoint.step, path: joinPath(run.dir, checkpoint.path), status: stale === null ? "ready" : "stale", reason: stale,
+    traces: end?.traces ?? {}, evals: end?.evals ?? {}, flags, stops,
+  };
+}
+
+/** Why a finished run does not stand for the pipeline as it is now, or null. */
+function staleReason(stage: Stage, parent: ChainCheckpoint | null, run: ChainRun, fits: boolean): string | null {
+  const trainedFrom = run.spec.start.run === null ? "the base model" : `${run.spec.start.label} of run ${run.spec.start.run}`;
+  const again = `Run ${stage.id} again.`;
+  if (stage.from === null) return fits ? null : `It was trained from ${trainedFrom}, but the stage now starts from the base model. ${again}`;
+  if (parent === null || parent.run === null) return `It was trained from ${trainedFrom}, but there is no finished run of ${stage.from}. ${again}`;
+  if (!fits) return `It was trained from ${trainedFrom}, but the run of ${stage.from} is now ${parent.run.id}. ${again}`;
+  return parent.status === "stale" ? `Its start ${parent.label} is stale. Run ${stage.from} again, then ${stage.id}.` : null;
+}
+
+/** The run's final checkpoint: the one marked so, else the one with the highest step (numbers, not names: case C01). */
+export function lastCheckpoint(run: Pick<ChainRun, "state">): RunState["checkpoints"][number] | null {
+  const { checkpoints } = run.state;
+  return checkpoints.findLast((checkpoint) => checkpoint.final) ?? checkpoints.reduce<RunState["checkpoints"][number] | null>((best, one) => (best === null || one.step > best.step ? one : best), null);
+}
+
+/** Every step of a run at which something was scored or checked. `position` counts from the run's own start. */
+export function probeStops(run: ChainRun, lastStep: number | null, endLabel: string): ProbeStop[] {
+  const steps = new Set([...run.state.probes, ...run.state.evals].map((point) => point.step));
+  return [...steps].sort((a, b) => a - b).map((step) => {
+    const traces: Record<string, string> = {};
+    const evals: Record<string, EvalCount> = {};
+    for (const point of run.state.probes) if (point.step === step) traces[`${point.skill}.${point.split}`] = joinPath(run.dir, point.trace);
+    for (const point of run.state.evals) if (point.step === step) evals[`${point.skill}.${point.split}`] = { n: point.n, correct: point.correct };
+    return { stage: run.stage, run: run.id, step, position: step, label: step === lastStep ? endLabel : `${run.stage} ${step}`, traces, evals };
+  });
+}
+
+/** M0 is scored at step 0 of the stages that start from the base model. */
+function baseCheckpoint(pipeline: Pipeline, newestFirst: readonly ChainRun[], byStage: ReadonlyMap<string, ChainCheckpoint>): ChainCheckpoint {
+  const first = pipeline.stages.find((stage) => stage.from === null);
+  const chosen = first === undefined ? null : byStage.get(first.id)?.run ?? null;
+  const scored = [chosen, ...newestFirst.filter((run) => run.spec.start.run === null)].find((run) => run !== null && run.state.probes.some((point) => point.step === 0)) ?? null;
+  const start = scored === null ? undefined : probeStops(scored, null, "M0").find((stop) => stop.step === 0);
+  return {
+    label: "M0", index: 0, stage: null, run: scored, step: 0, path: pipeline.base, status: "ready",
+    reason: start === undefined ? "The base model is scored when the first stage starts." : null,
+    traces: start?.traces ?? {}, evals: start?.evals ?? {}, flags: {}, stops: [],
+  };
+}
+
+/** Shifts the stops of a stage to where its parent ends. */
+function placeStops(stage: Stage, byStage: ReadonlyMap<string, ChainCheckpoint>): void {
+  const checkpoint = byStage.get(stage.id);
+  const parent = stage.from === null ? undefined : byStage.get(stage.from);
+  if (checkpoint === undefined) return;
+  const offset = parent?.stops.at(-1)?.position ?? 0;
+  checkpoint.stops = checkpoint.stops.map((stop) => ({ ...stop, position: stop.step + offset }));
+}
+
+/** Step 0 of a stage scores its start checkpoint: it stands in where the parent's last step was not scored. */
+function borrowFromChildren(pipeline: Pipeline, byStage: ReadonlyMap<string, ChainCheckpoint>, newestFirst: readonly ChainRun[]): void {
+  for (const stage of pipeline.stages) {
+    const checkpoint = byStage.get(stage.id);
+    if (checkpoint?.run == null) continue;
+    for (const child of newestFirst) {
+      if (child.spec.start.run !== checkpoint.run.id || child.spec.start.step !== checkpoint.step) continue;
+      const start = probeStops(child, null, checkpoint.label).find((stop) => stop.step === 0);
+      checkpoint.traces = { ...start?.traces, ...checkpoint.traces };
+      checkpoint.evals = { ...start?.evals, ...checkpoint.evals };
+    }
+  }
+}

@@ -1,0 +1,99 @@
+import type { FlagState } from "../../protocol/journal.ts";
+import type { Split } from "../../protocol/runSpec.ts";
+import type { Chain, ChainRun } from "./chain.ts";
+import type { FlagRecord } from "./runState.ts";
+import { decodeNumber } from "../../protocol/numbers.ts";
+import { formatNats, formatNumber, formatP, formatPercent, formatPlural } from "../format.ts";
+
+/** One change of a flag, worded. */
+export interface FlagEntry {
+  run: string;
+  stage: string;
+  id: string;
+  skill: string;
+  split: Split;
+  step: number;
+  state: FlagState;
+  /** `math is drifting` : short enough for a badge or a tree. */
+  title: string;
+  /** The finding with its numbers. */
+  text: string;
+  t: number;
+  flag: FlagRecord;
+}
+
+/** `math (in-domain)`, `math (OOD)`. */
+export function probeSetName(skill: string, split: Split): string {
+  return `${skill} (${split === "id" ? "in-domain" : "OOD"})`;
+}
+
+/** What became of all flags of the chain's runs: by stage, then in the order of the journal, one entry per flag and step. */
+export function flagsInTimeOrder(chain: Chain): FlagEntry[] {
+  return chain.checkpoints.flatMap((checkpoint) => (checkpoint.run === null || checkpoint.stage === null ? [] : lastOfEachStep(flagsOfRun(checkpoint.run))));
+}
+
+/** A flag that was raised and then tested at the same step is one finding: the newest state says it all. */
+function lastOfEachStep(entries: readonly FlagEntry[]): FlagEntry[] {
+  return entries.filter(({ id, step }, index) => !entries.slice(index + 1).some((later) => later.id === id && later.step === step));
+}
+
+/** All changes of all flags of one run, in the order of the journal. */
+export function flagsOfRun(run: Pick<ChainRun, "id" | "stage" | "state">): FlagEntry[] {
+  return run.state.flagHistory.map((flag) => {
+    const { id, skill, split, step, state, t } = flag;
+    return { run: run.id, stage: run.stage, id, skill, split, step, state, title: flagTitle(flag), text: flagText(flag, run.stage, testRuns(run, flag)), t, flag };
+  });
+}
+
+/** The check is tried at the step that raised a flag: while the run is still there, its result is on the way. */
+function testRuns({ state }: Pick<ChainRun, "state">, flag: FlagRecord): boolean {
+  return state.status === "running" && state.step <= flag.step && state.flagHistory.findLast(({ id }) => id === flag.id) === flag;
+}
+
+/** A few words. Never "forgotten" before a paired test confirmed it (earlywarning research §11). */
+export function flagTitle(flag: Pick<FlagRecord, "skill" | "split" | "state">): string {
+  const name = probeSetName(flag.skill, flag.split);
+  switch (flag.state) {
+    case "drifting":
+      return `${name} is drifting`;
+    case "confirmed":
+      return `${name}: loss confirmed`;
+    case "recovered":
+      return `${name} has recovered`;
+    case "not-measurable":
+      return `${name} is not measurable`;
+  }
+}
+
+/** The finding as sentences, with every number that led to it. `testing`: the check runs on it now. */
+export function flagText(flag: FlagRecord, stage: string, testing = false): string {
+  const name = probeSetName(flag.skill, flag.split);
+  const where = `step ${flag.step} of ${stage}`;
+  const value = decodeNumber(flag.value);
+  const lower = decodeNumber(flag.lower);
+  const measured = `${formatNats(value)} less likely on average than at the start of the stage (at least ${formatNumber(lower)}; threshold ${formatNats(decodeNumber(flag.threshold))}; ${formatPlural(flag.n, "prompt")})`;
+  switch (flag.state) {
+    case "drifting":
+      return `Correct answers are losing ground on ${name} at ${where}: ${measured}. ${flag.test !== undefined ? `Not confirmed by the check${testText(flag)}` : testing ? "The check is run on it now" : "The check was not run at this step"}.`;
+    case "confirmed":
+      return `${name} has lost accuracy at ${where}, confirmed by a paired test of the check${testText(flag)}. Reference answers are ${measured}.`;
+    case "recovered":
+      return `${name} has recovered at ${where}: the drift is back within ${formatNats(decodeNumber(flag.threshold))} (now ${formatNats(value)}; ${formatPlural(flag.n, "prompt")}).`;
+    case "not-measurable":
+      return `${name} cannot be watched in ${stage}: ${flag.reason ?? "the reason was not recorded."}`;
+  }
+}
+
+function testText(flag: FlagRecord): string {
+  const { test } = flag;
+  if (test === undefined) return "";
+  const p = decodeNumber(test.p);
+  return `: ${formatPercent(test.accuracy_start)} at the start, ${formatPercent(test.accuracy_now)} now (${test.lost} lost, ${test.gained} gained of ${test.n}; ${formatP(p)} against ${formatNumber(test.level, 3)}, Holm's correction over the skills tested)`;
+}
+
+/** What the flags promise: to be shown wherever they are. */
+export function falseAlarmText(alpha: number): string {
+  const oneIn = alpha > 0 ? 1 / alpha : Infinity;
+  const share = Math.abs(oneIn - Math.round(oneIn)) < 0.05 ? `1 in ${Math.round(oneIn)} runs` : `${formatPercent(alpha)} of the runs`;
+  return `The limits are set so that at most ${share} without loss would show any flag.`;
+}

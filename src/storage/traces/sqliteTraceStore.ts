@@ -1,0 +1,172 @@
+import { existsSync } from "node:fs";
+import type { SqliteDatabase, SqliteDriver, SqliteRow, SqliteValue } from "../sqliteDriver.ts";
+import type { TraceReader, TraceStore } from "./traceStore.ts";
+import type { ProbeRow, TokenScores, TraceMeta, TraceSummaryRow } from "../../protocol/trace.ts";
+import { schemaVersion } from "../../protocol/runSpec.ts";
+import { AppError, messageOf } from "../../util/errors.ts";
+import { bytesOf, readFloats, readUints } from "./traceBlobs.ts";
+
+/** Opens the trace files that the runner writes. */
+export class SqliteTraceStore implements TraceStore {
+  private readonly driver: SqliteDriver;
+
+  constructor(driver: SqliteDriver) {
+    this.driver = driver;
+  }
+
+  /** Throws AppError("trace-unreadable" | "newer-schema"). */
+  open(path: string): TraceReader {
+    if (!existsSync(path)) throw new AppError("trace-unreadable", `There is no trace at ${path}: it was deleted, or these probes were not scored at this step. Run the stage again to score them.`);
+    let database: SqliteDatabase | undefined;
+    try {
+      database = this.driver.open(path, { readonly: true });
+      const meta = readMeta(database, path);
+      const segments = database.prepare("SELECT idx, name FROM segment ORDER BY idx").all();
+      const names: string[] = [];
+      for (const row of segments) names[Number(row["idx"])] = String(row["name"]);
+      return new SqliteTraceReader(database, path, meta, names);
+    } catch (error) {
+      database?.close();
+      throw unreadable(path, error);
+    }
+  }
+}
+
+function readMeta(database: SqliteDatabase, path: string): TraceMeta {
+  const meta: Record<string, unknown> = {};
+  for (const row of database.prepare("SELECT key, value FROM meta").all()) meta[String(row["key"])] = JSON.parse(String(row["value"])) as unknown;
+  const major = Number(/^(\d+)/.exec(String(meta["schema"]))?.[1] ?? NaN);
+  if (major > Number(schemaVersion.split(".")[0])) {
+    throw new AppError("newer-schema", `The trace ${path} has format ${String(meta["schema"])}; this Seesaw reads format ${schemaVersion}. Update Seesaw to see it.`);
+  }
+  for (const key of ["schema", "run", "stage", "step", "skill", "split", "tokenizer_hash", "probe_set_hash"]) {
+    if (meta[key] === undefined || Number.isNaN(major)) throw new AppError("trace-unreadable", `The trace ${path} has no "${key}": it was not written by Seesaw. Delete it and score the checkpoint again.`);
+  }
+  return meta as unknown as TraceMeta;
+}
+
+function unreadable(path: string, error: unknown): AppError {
+  if (AppError.is(error)) return error;
+  return new AppError("trace-unreadable", `The trace ${path} is damaged (${messageOf(error)}). Delete it and run the stage again to score these probes.`, { cause: error });
+}
+
+class SqliteTraceReader implements TraceReader {
+  readonly path: string;
+  readonly meta: TraceMeta;
+  readonly segments: readonly string[];
+  private readonly database: SqliteDatabase;
+  private probeRows: ProbeRow[] | undefined;
+  private readonly vocabulary = new Map<number, Uint8Array | null>();
+
+  constructor(database: SqliteDatabase, path: string, meta: TraceMeta, segments: readonly string[]) {
+    [this.database, this.path, this.meta, this.segments] = [database, path, meta, segments];
+  }
+
+  probes(): ProbeRow[] {
+    this.probeRows ??= this.query("SELECT * FROM probe ORDER BY row").map((row) => this.guarded(() => probeRow(row)));
+    return this.probeRows;
+  }
+
+  tokens(row: number): TokenScores | null {
+    const found = this.query("SELECT * FROM tokens WHERE row = ?", row)[0];
+    return found === undefined ? null : this.guarded(() => tokenScores(found));
+  }
+
+  tokenBytes(id: number): Uint8Array | null {
+    const known = this.vocabulary.get(id);
+    if (known !== undefined) return known;
+    const value = this.query("SELECT text FROM vocab WHERE id = ?", id)[0]?.["text"];
+    const bytes = value === undefined || value === null ? null : Uint8Array.from(bytesOf(value));
+    this.vocabulary.set(id, bytes);
+    return bytes;
+  }
+
+  summary(): TraceSummaryRow[] {
+    return this.query("SELECT * FROM summary").map((row): TraceSummaryRow => ({
+      kind: row["kind"] as TraceSummaryRow["kind"],
+      name: String(row["name"]),
+      rows: Number(row["rows"]),
+      tokens: Number(row["tokens"]),
+      nll: numberOf(row["nll"]),
+      perplexity: numberOf(row["perplexity"]),
+      mean_entropy: numberOf(row["mean_entropy"]),
+      kl_start: optionalNumber(row["kl_start"]),
+      kl_base: optionalNumber(row["kl_base"]),
+      correct: optionalNumber(row["correct"]),
+      checked: Number(row["checked"]),
+    }));
+  }
+
+  close(): void {
+    this.database.close();
+  }
+
+  private query(sql: string, ...values: SqliteValue[]): SqliteRow[] {
+    return this.guarded(() => this.database.prepare(sql).all(...values));
+  }
+
+  private guarded<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      throw unreadable(this.path, error);
+    }
+  }
+}
+
+/** SQLite has no NaN: Python's NaN is stored as NULL. */
+function numberOf(value: SqliteValue | undefined): number {
+  return value === null || value === undefined ? NaN : Number(value);
+}
+
+function optionalNumber(value: SqliteValue | undefined): number | null {
+  return value === null || value === undefined ? null : Number(value);
+}
+
+function optionalText(value: SqliteValue | undefined): string | null {
+  return value === null || value === undefined ? null : String(value);
+}
+
+function probeRow(row: SqliteRow): ProbeRow {
+  const correct = optionalNumber(row["correct"]);
+  return {
+    row: Number(row["row"]),
+    line: Number(row["line"]),
+    hash: String(row["hash"]),
+    prompt: String(row["prompt"]),
+    reference: String(row["reference"]),
+    tags: JSON.parse(optionalText(row["tags"]) ?? "[]") as string[],
+    status: row["status"] === "skipped" ? "skipped" : "ok",
+    reason: optionalText(row["reason"]),
+    tokens: Number(row["tokens"]),
+    nll: numberOf(row["nll"]),
+    mean_entropy: numberOf(row["mean_entropy"]),
+    kl_start: optionalNumber(row["kl_start"]),
+    kl_base: optionalNumber(row["kl_base"]),
+    worst: optionalNumber(row["worst"]),
+    correct: correct === null ? null : correct !== 0,
+    generated: optionalText(row["generated"]),
+    finish: optionalText(row["finish"]) as ProbeRow["finish"],
+  };
+}
+
+function tokenScores(row: SqliteRow): TokenScores {
+  const ids = readUints(row["ids"], "ids");
+  const n = ids.length;
+  const topkIds = readUints(row["topk_ids"], "topk_ids");
+  if (topkIds.length % Math.max(1, n) !== 0) throw new RangeError(`row ${String(row["row"])}: topk_ids does not fit ${n} tokens`);
+  const segment = bytesOf(row["segment"]);
+  if (segment.length !== n) throw new RangeError(`row ${String(row["row"])}: segment does not fit ${n} tokens`);
+  return {
+    ids,
+    ends: readUints(row["ends"], "ends", n),
+    logprob: readFloats(row["logprob"], "logprob", n),
+    entropy: readFloats(row["entropy"], "entropy", n),
+    rank: readUints(row["rank"], "rank", n),
+    topkIds,
+    topkLogprob: readFloats(row["topk_logprob"], "topk_logprob", topkIds.length),
+    segment: Uint8Array.from(segment),
+    klStart: row["kl_start"] === null ? null : readFloats(row["kl_start"], "kl_start", n),
+    klBase: row["kl_base"] === null ? null : readFloats(row["kl_base"], "kl_base", n),
+  };
+}
