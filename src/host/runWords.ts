@@ -1,4 +1,5 @@
 import { formatDuration, formatNumber, formatPlural } from "../domain/format.ts";
+import { runSeconds } from "../domain/run/reduceRun.ts";
 import { reasonText } from "../domain/run/reasonText.ts";
 import type { RunState, RunStatus } from "../domain/run/runState.ts";
 
@@ -20,7 +21,8 @@ export function runLine(state: RunState): string {
   const parts = [statusWords[state.status]];
   if (state.status !== "done" && state.step > 0) parts.push(`at step ${state.step} of ${state.total}`);
   else if (state.total > 0) parts.push(formatPlural(state.total, "step"));
-  if (state.startedAt !== null && state.endedAt !== null) parts.push(formatDuration(state.endedAt - state.startedAt));
+  const seconds = state.endedAt === null ? null : runSeconds(state, state.endedAt);
+  if (seconds !== null) parts.push(formatDuration(seconds));
   return parts.join(" · ");
 }
 
