@@ -4,8 +4,8 @@ Prints one JSON line: [{name, value, unit, target?}]. Needs runner/requirements-
 `python test/bench/scoring.py [--repeat N]`.
 
 Two models: the sample's M0 (vocabulary 1,024) and a random Llama with the vocabulary of today's models (151,936), where
-the LM head is most of the work. All score the reference answers of the sample's in-domain probes. The plain loop is what
-one writes first: batches in file order, right padded, full logits, float32 log-softmax, gather. The rounds are
+the LM head is most of the work. All score the reference answers of the sample's in-domain probes. The plain loop is
+what one writes first: batches in file order, right padded, full logits, float32 log-softmax, gather. The rounds are
 interleaved, so that a busy machine slows all alike, and medians are compared. Ours also gives entropy, rank and the top
 8; the others only the log-probability.
 """
