@@ -33,11 +33,15 @@ def test_equals_plain_transformers(model, encoded):
 
 def test_chunks_and_batches_change_nothing(model, encoded):
     base = Scorer(model, batch_size=64, chunk_elements=1 << 24).score(encoded)
-    for other in (Scorer(model, chunk_elements=320 * 3), Scorer(model, batch_size=1), Scorer(model, batch_size=7)):
+    for other in (
+        Scorer(model, chunk_elements=320 * 3, chunk_tokens=1),
+        Scorer(model, batch_size=1),
+        Scorer(model, batch_size=7),
+    ):
         again = other.score(encoded)
         assert torch.allclose(base.logprob, again.logprob, atol=1e-5)
         assert int((base.rank - again.rank).abs().max()) <= 1
-    same_batches = Scorer(model, chunk_elements=320 * 3).score(encoded)
+    same_batches = Scorer(model, chunk_elements=320 * 3, chunk_tokens=1).score(encoded)
     assert torch.allclose(base.logprob, same_batches.logprob, atol=1e-6) and torch.allclose(
         base.entropy, same_batches.entropy, atol=1e-6
     )
@@ -48,7 +52,7 @@ def test_chunks_and_batches_change_nothing(model, encoded):
 def test_kl_is_exact_and_zero_against_itself(model, encoded):
     start = Scorer(model).reference(encoded)
     other = build_model(seed=9)
-    scores = Scorer(other, chunk_elements=320 * 11).score(encoded, {"start": start})
+    scores = Scorer(other, chunk_elements=320 * 11, chunk_tokens=1).score(encoded, {"start": start})
     for i in (0, 7, 39):
         p, q = plain(model, encoded[i]), plain(other, encoded[i])
         assert torch.allclose(scores.kl["start"][scores.row(i)], (p.exp() * (p - q)).sum(-1), rtol=1e-4, atol=1e-5)

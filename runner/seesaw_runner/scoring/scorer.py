@@ -69,6 +69,7 @@ class Scorer:
         top_k: int = 8,
         batch_size: int = 64,
         chunk_elements: int = 4 * 1024 * 1024,
+        chunk_tokens: int = 256,
         vocabulary: int | None = None,
         temperature: float = 1.0,
     ):
@@ -76,6 +77,7 @@ class Scorer:
         self.top_k = top_k
         self.batch_size = batch_size
         self.chunk_elements = chunk_elements
+        self.chunk_tokens = chunk_tokens
         self.vocabulary = vocabulary
         self.temperature = temperature
 
@@ -155,8 +157,12 @@ class Scorer:
         return torch.cat(out) if out else torch.empty(0)
 
     def chunk(self, vocabulary: int) -> int:
-        """Tokens per LM-head chunk."""
-        return max(1, self.chunk_elements // max(1, vocabulary))
+        """Tokens per LM-head chunk: `chunk_elements` logits, but never fewer than `chunk_tokens` tokens.
+
+        Below that the head's matrix is read from memory more often than it is used: at a vocabulary of 152k on a CPU a
+        token costs 2.5 ms in chunks of 27 and 1.1 ms in chunks of 256 (148 MiB of float32 logits).
+        """
+        return max(1, self.chunk_tokens, self.chunk_elements // max(1, vocabulary))
 
     def logprobs(self, hidden: torch.Tensor, head) -> torch.Tensor:
         """Float32 log-softmax of one chunk, [tokens, vocabulary]."""
