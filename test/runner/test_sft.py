@@ -319,13 +319,8 @@ def test_two_processes_draw_what_the_plan_says(make_run, sft, tmp_path, tokenize
     (tmp_path / "hook" / "sitecustomize.py").write_text(RECORDER)
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     path = f"{tmp_path / 'hook'}{os.pathsep}{RUNNER}"
-    for _ in range(2):
-        process = spawn(run, launcher=launcher, PYTHONPATH=path, SEEN_FOLDER=str(run), OMP_NUM_THREADS="1")
-        text, _ = process.communicate(timeout=240)
-        # torchrun's own rendezvous was seen to fail once, before a line of ours ran: that alone is tried again.
-        if process.returncode == 0 or (run / "journal.jsonl").exists():
-            break
-        print(text)
+    process = spawn(run, launcher=launcher, PYTHONPATH=path, SEEN_FOLDER=str(run), OMP_NUM_THREADS="1")
+    text, _ = process.communicate(timeout=240)
     assert process.returncode == 0, text[-3000:]
     assert text.count("Done: M1") == 1
     assert events(run, "run.started")[0]["processes"] == 2 and [e["seq"] for e in events(run)] == list(
