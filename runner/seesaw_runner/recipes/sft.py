@@ -74,7 +74,9 @@ def main(argv: list[str] | None = None) -> int:
         if rank == 0:
             say(f"Stage {spec['stage']} from {spec['start']['label']}, run {spec['id']}, {attempt.name}")
         preflight(spec, run, journal)
-        return train(spec, run, attempt, journal)
+        code = train(spec, run, attempt, journal)
+        leave_process_group()
+        return code
     except BaseException as error:
         if isinstance(error, SystemExit):
             raise
@@ -127,6 +129,16 @@ def preflight(spec: dict, run: Path, journal) -> None:
 
 
 # ---- the stage
+
+
+def leave_process_group() -> None:
+    """Joins torch.distributed's threads. Left to the interpreter's end, they now and then abort a finished process
+    (SIGABRT, "terminate called without an active exception"), and a run that is done would be called failed.
+    """
+    import torch
+
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def train(spec: dict, run: Path, attempt: Path, journal) -> int:
