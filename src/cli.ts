@@ -15,7 +15,7 @@ import { addStatus } from "./cli/status.ts";
 import { addStop } from "./cli/stop.ts";
 import { addTokens } from "./cli/tokens.ts";
 import { addValidate } from "./cli/validate.ts";
-import { version } from "./cli/version.ts";
+import { version } from "./util/version.ts";
 import { AppError } from "./util/errors.ts";
 
 let context = null as CommandContext | null;

@@ -8,10 +8,3 @@ export function readSetting<K extends SettingKey>(key: K, scope?: vscode.Uri): S
   if (value === undefined) throw new Error(`${key} is not declared in package.json.`);
   return value;
 }
-
-/** Calls back when one of our settings changed. */
-export function onSettingChange(key: SettingKey, run: () => void): vscode.Disposable {
-  return vscode.workspace.onDidChangeConfiguration((event) => {
-    if (event.affectsConfiguration(key)) run();
-  });
-}

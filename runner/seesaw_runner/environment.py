@@ -24,9 +24,6 @@ RUNNER_ENV: dict[str, str] = {
     "PYTHONUNBUFFERED": "1",
 }
 
-#: Read by libraries when the process starts, so setting them later needs a re-exec.
-READ_AT_START = ("MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_")
-
 
 def threads_per_process(processes: int = 1) -> int:
     """CPU threads for one of `processes` training processes on this machine, at least 1."""

@@ -7,8 +7,6 @@ export type CheckSpec =
   | { kind: "format" }
   | { kind: "function"; function: string; path?: string };
 
-export type CheckKind = CheckSpec["kind"];
-
 /** A named class of tokens; `pattern` is a regular expression over the reference text. */
 export interface SegmentPattern {
   name: string;

@@ -7,15 +7,16 @@ import type { Diagnostic, Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import type { RunStatus } from "../domain/run/runState.ts";
 import type { AttemptProbe, AttemptSpec } from "../protocol/attempt.ts";
 import type { RunSpec } from "../protocol/runSpec.ts";
-import type { RunRecord, RunStore } from "../storage/runs/runStore.ts";
+import { attemptName, runsFolder, type RunRecord, type RunStore } from "../storage/runs/runStore.ts";
 import { AppError } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
+import { version } from "../util/version.ts";
 import { checkpointOf, freezeRun, planStage, stageOf, type StagePlan } from "./freezeRun.ts";
 import type { FileHasher } from "./hashFiles.ts";
 import { LocalTarget, diskError, writeJson } from "./local.ts";
 import { preflight } from "./preflight.ts";
 import { findPython, pythonPlaces, requirePython, type PythonChoice, type PythonRequest } from "./python.ts";
-import { attemptName, newRunId } from "./runId.ts";
+import { newRunId } from "./runId.ts";
 import { attemptEnv, recipeArgv } from "./runnerEnv.ts";
 import { lockStage } from "./stageLock.ts";
 
@@ -97,7 +98,7 @@ export class Launcher {
     this.mustTrust(options, pipeline.root);
     mustBeValid(diagnostics);
     const stage = stageOf(pipeline, stageId);
-    const runsDir = join(pipeline.root, ".seesaw", "runs");
+    const runsDir = runsFolder(pipeline.root);
     const id = newRunId(stageId);
     const release = await lockStage(runsDir, stageId, id).catch((error: unknown) => {
       throw AppError.is(error) ? error : diskError(runsDir, error);
@@ -115,7 +116,7 @@ export class Launcher {
         target: { id: target.id, kind: target.kind, python: python.command },
         env: stage.env,
         created: await this.now(pipeline.root),
-        versions: { ...python.packages, python: python.version ?? "", seesaw: schemaVersionOfRunner },
+        versions: { ...python.packages, python: python.version ?? "", seesaw: version },
       });
       const dir = join(runsDir, id);
       // Everything up to the launch happens aside: a run folder that can be seen has passed the preflight.
@@ -142,7 +143,7 @@ export class Launcher {
   async resumeRun(root: string, runId: string, options: StartOptions): Promise<StartedRun> {
     this.mustTrust(options, root);
     const first = await this.findRun(root, runId);
-    const release = await lockStage(join(root, ".seesaw", "runs"), first.stage, runId);
+    const release = await lockStage(runsFolder(root), first.stage, runId);
     try {
       const run = await this.findRun(root, runId);
       if (isActive(run)) throw alreadyRunning(run);
@@ -163,7 +164,7 @@ export class Launcher {
     }
   }
 
-  /** Asks a run to stop: it saves nothing more, ends as `cancelled`, and its folder stays. Resolves before it has ended. */
+  /** Asks a run to stop: it finishes its step, saves, and ends as `cancelled`; its folder stays. Resolves before it has ended. */
   async stopRun(root: string, runId: string, options: StartOptions): Promise<AttemptProbe> {
     this.mustTrust(options, root);
     const run = await this.findRun(root, runId);
@@ -185,7 +186,7 @@ export class Launcher {
     if (run) return run;
     const broken = unreadable.find((candidate) => candidate.id === runId);
     if (broken) throw new AppError("run-unreadable", broken.message);
-    throw new AppError("not-found", `There is no run ${runId} in ${join(root, ".seesaw", "runs")}.`);
+    throw new AppError("not-found", `There is no run ${runId} in ${runsFolder(root)}.`);
   }
 
   private async launch(dir: string, attempt: number, spec: RunSpec, argv: string[], env: Record<string, string>): Promise<AttemptProbe> {
@@ -218,7 +219,7 @@ export class Launcher {
 
   /** Removes run folders whose launcher died before it had started an agent. Only under the stage's lock. */
   private async dropUnborn(root: string, stage: string): Promise<void> {
-    const runsDir = join(root, ".seesaw", "runs");
+    const runsDir = runsFolder(root);
     for (const name of await readdir(runsDir)) {
       if (name.startsWith(`.new-${stage}-`)) await rm(join(runsDir, name), { recursive: true, force: true });
     }
@@ -262,8 +263,6 @@ export class Launcher {
     if (!options.trusted) throw new AppError("untrusted", `Nothing is started from ${root} before you trust this workspace.`);
   }
 }
-
-const schemaVersionOfRunner = "0.1.0";
 
 function mustBeValid(diagnostics: readonly Diagnostic[]): void {
   const errors = diagnostics.filter((diagnostic) => diagnostic.severity === "error");

@@ -10,8 +10,3 @@ export function parseRunId(name: string): { stage: string; time: string } | null
   const match = /^(.+)-(\d{8}T\d{6})-[0-9a-f]{4}$/.exec(name);
   return match ? { stage: match[1] ?? "", time: match[2] ?? "" } : null;
 }
-
-/** `attempt-0001`. */
-export function attemptName(attempt: number): string {
-  return `attempt-${String(attempt).padStart(4, "0")}`;
-}

@@ -75,6 +75,8 @@ def main(argv: list[str] | None = None) -> int:
             say(f"Stage {spec['stage']} from {spec['start']['label']}, run {spec['id']}, {attempt.name}")
         preflight(spec, run, journal)
         code = train(spec, run, attempt, journal)
+        from seesaw_runner.training.device import leave_process_group
+
         leave_process_group()
         return code
     except BaseException as error:
@@ -129,16 +131,6 @@ def preflight(spec: dict, run: Path, journal) -> None:
 
 
 # ---- the stage
-
-
-def leave_process_group() -> None:
-    """Joins torch.distributed's threads. Left to the interpreter's end, they now and then abort a finished process
-    (SIGABRT, "terminate called without an active exception"), and a run that is done would be called failed.
-    """
-    import torch
-
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
 
 
 def train(spec: dict, run: Path, attempt: Path, journal) -> int:
@@ -223,8 +215,8 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
     again = attempt_number(attempt) > 1
     if again and rank == 0:
         saving.remove_leftovers(run)
-    whole = [c for c in saving.complete_checkpoints(run / "checkpoints") if saving.intact(c[1])] if again else []
-    finished = whole[-1][1] if whole and whole[-1][0] == steps else None
+    kept = saving.complete_checkpoints(run / "checkpoints") if again else []
+    finished = kept[-1][1] if kept and kept[-1][0] == steps and saving.intact(kept[-1][1]) else None
     resume = saving.newest_resumable(run / "checkpoints") if again and not finished else None
     resumed = steps if finished else resume[0] if resume else None
     journal.append(
@@ -245,8 +237,8 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
     )
     events = standing_events(read_events(run / "journal.jsonl")) if again else []
     told = {e["step"] for e in events if e["type"] == "checkpoint.saved"}
-    for step, path in whole:  # the process died between writing a checkpoint and saying so
-        if step <= (resumed or 0) and step not in told:
+    for step, path in kept:  # the process died between writing a checkpoint and saying so
+        if step <= (resumed or 0) and step not in told and saving.intact(path):
             about = json.loads((path / "seesaw.json").read_text(encoding="utf-8"))
             tell_saved(journal, run, step, path, about["kind"], step == steps, about["weights_hash"])
     if rank == 0:

@@ -81,3 +81,13 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     text = str(error)
     return isinstance(error, RuntimeError) and ("can't allocate memory" in text or "out of memory" in text)
+
+
+def leave_process_group() -> None:
+    """Joins torch.distributed's threads; every recipe does it before it ends.
+
+    Left to the interpreter's end, they now and then abort a finished process (SIGABRT, "terminate called without an
+    active exception"), and a run that is done would be called failed.
+    """
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()

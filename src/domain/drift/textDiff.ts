@@ -1,4 +1,5 @@
 import { diffArrays, diffWordsWithSpace } from "diff";
+import { firstDivergence } from "./firstDivergence.ts";
 
 export interface DiffPart {
   kind: "same" | "removed" | "added";
@@ -25,7 +26,7 @@ export function diffTexts(before: string, after: string): TextDiff {
   const changes = diffWordsWithSpace(before, after, { maxEditLength: 4000 }) ?? wholeReplacement(before, after);
   const parts = changes.map((change): DiffPart => ({ kind: kindOf(change), text: change.value }));
   const changedShare = shareOf(parts, (part) => part.text.length);
-  return { equal: before === after, firstDivergence: divergenceOf(before, after), parts, changedShare, rewritten: changedShare > rewrittenShare };
+  return { equal: before === after, firstDivergence: firstDivergence(before, after), parts, changedShare, rewritten: changedShare > rewrittenShare };
 }
 
 export interface TokenDiffPart {
@@ -57,12 +58,4 @@ function shareOf<T extends { kind: DiffPart["kind"] }>(parts: readonly T[], size
     else changed += sizeOf(part);
   }
   return same + changed === 0 ? 0 : changed / (same + changed);
-}
-
-function divergenceOf(before: string, after: string): number | null {
-  if (before === after) return null;
-  let at = 0;
-  while (at < before.length && at < after.length && before[at] === after[at]) at += 1;
-  const unit = at > 0 ? before.charCodeAt(at - 1) : 0;
-  return unit >= 0xd800 && unit <= 0xdbff ? at - 1 : at;
 }

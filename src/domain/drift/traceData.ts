@@ -6,6 +6,7 @@ export interface TraceData {
   readonly segments: readonly string[];
   probes(): ProbeRow[];
   tokens(row: number): TokenScores | null;
+  /** Raw bytes of a token; tokens that are only part of a character are not valid UTF-8 on their own. */
   tokenBytes(id: number): Uint8Array | null;
   summary(): TraceSummaryRow[];
 }

@@ -1,5 +1,5 @@
 import type { FlagState } from "../../protocol/journal.ts";
-import type { RunSpec, Split } from "../../protocol/runSpec.ts";
+import type { RunSpec } from "../../protocol/runSpec.ts";
 import type { Pipeline, Stage } from "../pipeline/pipelineModel.ts";
 import type { RunState } from "./runState.ts";
 import { joinPath } from "../../util/paths.ts";
@@ -12,9 +12,6 @@ export interface ChainRun {
   spec: RunSpec;
   state: RunState;
 }
-
-/** `<skill>.<split>`, the name of a probe set and of its flag. */
-export type ProbeSetId = `${string}.${Split}`;
 
 export interface EvalCount {
   n: number;

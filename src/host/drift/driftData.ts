@@ -2,6 +2,7 @@ import type { ChainCheckpoint } from "../../domain/run/chain.ts";
 import type { DriftRow, DriftTable } from "../../domain/drift/drift.ts";
 import { compareWith, orderedDrift, withProbeSet, type Comparison, type OpenedSet } from "../../domain/drift/driftSelection.ts";
 import { filmstrip, type FilmCell as DomainCell, type FilmFrame, type Filmstrip } from "../../domain/drift/filmstrip.ts";
+import { firstDivergence } from "../../domain/drift/firstDivergence.ts";
 import { formatPlural } from "../../domain/format.ts";
 import { promptText } from "../../domain/drift/promptText.ts";
 import { encodeNumber } from "../../protocol/numbers.ts";
@@ -67,7 +68,7 @@ export function readFilm(selection: ResolvedSelection, row: number, token: numbe
         note: problems.get(frame.label) ?? frame.why ?? frame.note,
         check: markOf(frame.correct),
         generated: frame.generated,
-        diverges: frame.generated === null ? null : divergence(strip.probe.reference, frame.generated),
+        diverges: frame.generated === null ? null : firstDivergence(strip.probe.reference, frame.generated),
       })),
     };
   });
@@ -85,15 +86,6 @@ function worstToken({ frames }: Filmstrip): number {
     for (const [index, { delta }] of cells?.entries() ?? []) if (delta !== null && delta < fall) [worst, fall] = [index, delta];
   }
   return worst;
-}
-
-/** Where `text` leaves `reference`, in UTF-16 units and never inside a character; null when they are the same. */
-function divergence(reference: string, text: string): number | null {
-  if (reference === text) return null;
-  let at = 0;
-  while (at < text.length && text[at] === reference[at]) at++;
-  const before = text.charCodeAt(at - 1);
-  return before >= 0xd800 && before <= 0xdbff ? at - 1 : at;
 }
 
 function withTraces<T>(selection: ResolvedSelection, store: TraceStore, use: (open: Opened) => T): T {

@@ -1,6 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { RunListing, RunRecord, RunStore, UnreadableRun } from "./runStore.ts";
+import { runsFolder, type RunListing, type RunRecord, type RunStore, type UnreadableRun } from "./runStore.ts";
 import { RunFolder } from "./runFolder.ts";
 import { watchRuns } from "./runWatch.ts";
 
@@ -12,11 +12,6 @@ export interface FolderRunStoreOptions {
 }
 
 const concurrency = 16;
-
-/** The folder of all runs of a pipeline. */
-export function runsFolder(root: string): string {
-  return join(root, ".seesaw", "runs");
-}
 
 /** The runs of a pipeline, read from their folders. The folders are the truth; what is kept here only spares re-reading. */
 export class FolderRunStore implements RunStore {

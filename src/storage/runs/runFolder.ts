@@ -1,7 +1,7 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { RunSpec } from "../../protocol/runSpec.ts";
-import type { RunRecord, UnreadableRun } from "./runStore.ts";
+import { attemptName, type RunRecord, type UnreadableRun } from "./runStore.ts";
 import { statusFromAttempt } from "../../domain/run/attemptStatus.ts";
 import { parseRunSpec } from "../../domain/run/runSpecFile.ts";
 import { AppError, messageOf } from "../../util/errors.ts";
@@ -79,9 +79,4 @@ export class RunFolder {
     if (age > stampPatience) this.entries = entries;
     return entries;
   }
-}
-
-/** `attempt-0001`. */
-export function attemptName(attempt: number): string {
-  return `attempt-${String(attempt).padStart(4, "0")}`;
 }

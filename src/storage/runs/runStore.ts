@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { RunState } from "../../domain/run/runState.ts";
 import type { RunSpec } from "../../protocol/runSpec.ts";
 
@@ -21,6 +22,16 @@ export interface RunListing {
   /** Newest first. */
   runs: RunRecord[];
   unreadable: UnreadableRun[];
+}
+
+/** The folder of all runs of a pipeline. */
+export function runsFolder(root: string): string {
+  return join(root, ".seesaw", "runs");
+}
+
+/** Name of an attempt's folder in its run folder, from 1: `attempt-0001`. */
+export function attemptName(attempt: number): string {
+  return `attempt-${String(attempt).padStart(4, "0")}`;
 }
 
 /** What the rest of the code may ask about runs. The run folders are the truth; any index behind this is a cache. */

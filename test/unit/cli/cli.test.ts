@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { version } from "../../../src/cli/version.ts";
+import { version } from "../../../src/util/version.ts";
 import { run, type RunResult } from "../../../src/targets/spawn.ts";
 import { BundledCli, repo } from "./bundledCli.ts";
 

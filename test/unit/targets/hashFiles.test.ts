@@ -7,7 +7,8 @@ import { afterEach, beforeEach, test } from "node:test";
 import { FileHasher } from "../../../src/targets/hashFiles.ts";
 import { parseFindings } from "../../../src/targets/preflight.ts";
 import { isAlive, thisProcess } from "../../../src/storage/runs/processIdentity.ts";
-import { attemptName, newRunId, parseRunId } from "../../../src/targets/runId.ts";
+import { attemptName } from "../../../src/storage/runs/runStore.ts";
+import { newRunId, parseRunId } from "../../../src/targets/runId.ts";
 import { attemptEnv, recipeArgv, runnerEnv } from "../../../src/targets/runnerEnv.ts";
 import { AppError } from "../../../src/util/errors.ts";
 
