@@ -5,6 +5,9 @@ import type { WorkspaceModel } from "./workspaceModel.ts";
 
 const clicks: Record<NonNullable<StageNode["opens"]>, CommandId> = { drift: "seesaw.showDrift", pipeline: "seesaw.openPipeline" };
 
+/** The words of a live run change at most so often, in ms: every redraw takes the buttons of a row from under the mouse. */
+const progressMs = 1000;
+
 /** The Stages view: `stageNodes` as tree items, with a badge that counts the stages with a flag. */
 export class StagesTree implements vscode.TreeDataProvider<StageNode>, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>();
@@ -12,6 +15,8 @@ export class StagesTree implements vscode.TreeDataProvider<StageNode>, vscode.Di
   private readonly subscription: vscode.Disposable;
   private readonly view: vscode.TreeView<StageNode>;
   private readonly model: WorkspaceModel;
+  private shown = "";
+  private timer: NodeJS.Timeout | undefined;
 
   constructor(model: WorkspaceModel) {
     this.model = model;
@@ -37,6 +42,7 @@ export class StagesTree implements vscode.TreeDataProvider<StageNode>, vscode.Di
   }
 
   dispose(): void {
+    clearTimeout(this.timer);
     this.subscription.dispose();
     this.view.dispose();
     this.changed.dispose();
@@ -45,6 +51,23 @@ export class StagesTree implements vscode.TreeDataProvider<StageNode>, vscode.Di
   private update(): void {
     const flagged = this.model.views().flatMap((view) => Object.values(view.chain?.newest ?? {})).filter((run) => run.state.flags.some(({ state }) => state === "drifting" || state === "confirmed"));
     this.view.badge = flagged.length === 0 ? undefined : { value: flagged.length, tooltip: `${flagged.length === 1 ? "1 stage has" : `${flagged.length} stages have`} a flag` };
+    const shape = shapeOf(stageNodes(this.model.views()));
+    if (shape !== this.shown) {
+      this.shown = shape;
+      this.redraw();
+    } else {
+      this.timer ??= setTimeout(() => this.redraw(), progressMs);
+    }
+  }
+
+  private redraw(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
     this.changed.fire();
   }
+}
+
+/** Everything of the nodes but the words that a live run changes with every step. */
+function shapeOf(nodes: readonly StageNode[]): string {
+  return JSON.stringify(nodes, (key, value: unknown) => (key === "description" || key === "tooltip" ? undefined : value));
 }

@@ -78,10 +78,18 @@ export function stageRow(page, text) {
   return page.locator(".pane-body .monaco-list-row", { hasText: text }).first();
 }
 
-/** Points at a row of the tree and clicks one of its inline actions. */
+/** Points at a row of the tree and clicks one of its inline actions. A row that is redrawn meanwhile is pointed at again. */
 export async function inlineAction(page, text, name) {
-  await stageRow(page, text).hover();
-  await stageRow(page, text).locator(`.actions a[aria-label^="${name}"]`).click({ timeout: 10_000 });
+  await until(`${name} of ${text}`, async () => {
+    try {
+      await stageRow(page, text).hover({ timeout: 5000 });
+      await stageRow(page, text).locator(`.actions a[aria-label^="${name}"]`).click({ timeout: 3000 });
+      return true;
+    } catch (error) {
+      if (error.name !== "TimeoutError") throw error;
+      return false;
+    }
+  }, 30_000);
 }
 
 /** A command from the palette. */

@@ -22,6 +22,8 @@ export class PromptList extends LitElement {
   declare private top: number;
   declare private height: number;
   private observer: ResizeObserver | undefined;
+  /** Whether the selected row was in sight before the prompts changed. */
+  private followed = true;
 
   static override styles = [
     shared,
@@ -130,12 +132,21 @@ export class PromptList extends LitElement {
     `;
   }
 
+  override willUpdate(changed: PropertyValues): void {
+    const before = changed.get("prompts") as DriftPrompt[] | undefined;
+    if (before === undefined || !this.hasUpdated) return;
+    // A list that is read again must not take a person back from where they have scrolled to.
+    const { scrollTop, clientHeight } = this.list();
+    const at = before.findIndex((prompt) => prompt.row === this.selected) * rowHeight;
+    this.followed = at >= 0 && at + rowHeight > scrollTop && at < scrollTop + clientHeight;
+  }
+
   override updated(changed: PropertyValues): void {
     const list = this.list();
     const { first } = this.inSight();
     list.querySelector<HTMLElement>(".all")?.style.setProperty("height", `${this.prompts.length * rowHeight}px`);
     list.querySelector<HTMLElement>(".seen")?.style.setProperty("top", `${first * rowHeight}px`);
-    if (changed.has("selected") || changed.has("prompts")) this.reveal(this.index());
+    if (changed.has("selected") || (changed.has("prompts") && this.followed)) this.reveal(this.index());
   }
 
   override firstUpdated(): void {

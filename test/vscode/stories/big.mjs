@@ -34,13 +34,10 @@ export async function bigStory(vsix, spaces) {
 
     const parts = frame.locator("seesaw-drift-app .parts");
     const choose = async (text) => {
-      await list.evaluate((element) => (element.scrollTop = 0));
       const row = rows.filter({ hasText: text }).first();
-      for (let tries = 0; tries < 120 && (await row.count()) === 0; tries++) {
-        await list.evaluate((element) => (element.scrollTop += 400));
-        await page.waitForTimeout(40);
-      }
-      await row.click();
+      await list.evaluate(scrollTo, 0);
+      for (let y = 0; y < 2000 * 22 && (await row.count()) === 0; y += 400) await list.evaluate(scrollTo, y);
+      await row.click({ timeout: 10_000 });
       await frame.locator("seesaw-drift-app .prompt h3", { hasText: text }).waitFor({ timeout: 20_000 });
     };
     await choose(longText);
@@ -64,6 +61,13 @@ export async function bigStory(vsix, spaces) {
     say("big: emoji, Arabic and control characters literally; two roots; the theme changes live");
     await accessible(page, frame);
   });
+}
+
+/** Scrolls the list and waits until the rows of that place are drawn, however slow the machine is. In the page. */
+async function scrollTo(element, y) {
+  element.scrollTop = y;
+  for (let frames = 0; frames < 2; frames++) await new Promise((drawn) => requestAnimationFrame(drawn));
+  await element.getRootNode().host.updateComplete;
 }
 
 /** With axe-core at hand (SEESAW_AXE names its axe.min.js), no serious fault is allowed. */
