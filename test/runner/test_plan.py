@@ -73,4 +73,6 @@ def test_steps_and_probe_points():
     assert total_steps(100, 32, -1, 2.0) == 7 and total_steps(100, 32, 5, 2.0) == 5
     assert probe_steps(20, 80) == [20, 40, 60, 80] and probe_steps([3, 200], 50) == [3, 50]
     assert probe_steps("log", 40) == [1, 2, 3, 6, 12, 24, 40]
-    assert eval_steps(None, 9) == [9] and eval_steps(4, 9) == [4, 8, 9]
+    assert eval_steps(None, 9) == [9] and eval_steps([3, 8], 9) == [3, 8, 9]
+    # The point before the last is left out where it is nearer to the end than half the spacing.
+    assert eval_steps(4, 9) == [4, 9] and eval_steps(4, 10) == [4, 8, 10] and eval_steps(100, 120) == [120]

@@ -16,6 +16,11 @@ def plain(model, row):
     return torch.log_softmax(logits, -1)[[p - 1 for p in row.scored]]
 
 
+def logprobs(model, reference):
+    """What a reference says now, whole."""
+    return torch.cat([logp for _, logp in Scorer(model)._logprobs(reference.hidden, reference.head)]).clone()
+
+
 def test_equals_plain_transformers(model, encoded):
     scores = Scorer(model, top_k=5).score(encoded)
     assert Scorer(model).lm.path == "head"
@@ -35,6 +40,7 @@ def test_chunks_and_batches_change_nothing(model, encoded):
     base = Scorer(model, batch_size=64, chunk_elements=1 << 24).score(encoded)
     for other in (
         Scorer(model, chunk_elements=320 * 3, chunk_tokens=1),
+        Scorer(model, part_elements=320 * 5),
         Scorer(model, batch_size=1),
         Scorer(model, batch_size=7),
     ):
@@ -56,16 +62,19 @@ def test_kl_is_exact_and_zero_against_itself(model, encoded):
     for i in (0, 7, 39):
         p, q = plain(model, encoded[i]), plain(other, encoded[i])
         assert torch.allclose(scores.kl["start"][scores.row(i)], (p.exp() * (p - q)).sum(-1), rtol=1e-4, atol=1e-5)
+    # In other parts, and a second time from what was kept.
+    for parted in (Scorer(other, part_elements=320 * 3), Scorer(other), Scorer(other)):
+        assert torch.allclose(parted.score(encoded, {"start": start}).kl["start"], scores.kl["start"], atol=1e-5)
     assert float(Scorer(model).score(encoded, {"start": start}).kl["start"].max()) <= 1e-6
 
 
 def test_reference_is_frozen_when_the_tied_head_trains(model, encoded):
     start = Scorer(model).reference(encoded)
-    before = Scorer(model).logprobs(start.hidden[:5], start.head).clone()
+    before = logprobs(model, start)
     with torch.no_grad():
         for p in model.parameters():
             p.add_(0.05 * torch.randn_like(p))
-    assert torch.equal(before, Scorer(model).logprobs(start.hidden[:5], start.head))
+    assert torch.equal(before, logprobs(model, start))
     assert float(Scorer(model).score(encoded, {"start": start}).kl["start"].mean()) > 1e-3
 
 

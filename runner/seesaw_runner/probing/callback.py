@@ -30,8 +30,15 @@ def probe_steps(every: int | list[int] | str, total: int) -> list[int]:
 
 
 def eval_steps(every: int | list[int] | str | None, total: int) -> list[int]:
-    """Steps after 0 at which every check runs, read like `every`; None: only the last step."""
-    return [total] if every is None else probe_steps(every, total)
+    """Steps after 0 at which every check runs, read like `every`; None: only the last step.
+
+    Of regular steps one that lies closer to the end than half its spacing is left out: generating every answer twice in
+    a row would cost more than it tells.
+    """
+    if every is None:
+        return [total]
+    steps = probe_steps(every, total)
+    return [s for s in steps if s == total or not isinstance(every, int) or total - s >= every / 2]
 
 
 class ProbeCallback(TrainerCallback):

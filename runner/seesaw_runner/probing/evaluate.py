@@ -59,7 +59,6 @@ class Evaluator:
         max_new_tokens: int,
         ends: set[int],
         margin: float = 1e-3,
-        batch_size: int = 256,
         context: int | None = None,
     ):
         self.context = context
@@ -67,7 +66,6 @@ class Evaluator:
         self.max_new_tokens = max_new_tokens
         self.ends = ends
         self.margin = margin
-        self.batch_size = batch_size
 
     def texts(self, lm: CausalLM, rows: Sequence[EncodedRow], scores: Scores | None) -> list[tuple[str, str]]:
         """(text, finish) of each row's greedy answer; `scores` of the same rows under the same model save work."""
@@ -78,7 +76,6 @@ class Evaluator:
             [[*rows[i].prompt_ids, *started[i][0]] for i in todo],
             max_new_tokens=[self._limit(rows[i]) - len(started[i][0]) for i in todo],
             ends=self.ends,
-            batch_size=self.batch_size,
         )
         for i, rest in zip(todo, more, strict=True):
             started[i] = ([*started[i][0], *rest.ids], rest.finish)

@@ -266,16 +266,21 @@ class Prober:
         texts: dict[int, tuple[str, str]] = {}
         if evaluate:
             answers = self._evaluate(step, chosen, scores, self.sets, texts)
+        deltas = {
+            s.id: [nll[j] - self.writer.start_nll[chosen.rows[j]] for j in chosen.part(k)]
+            for k, s in enumerate(self.sets)
+        }
+        looks = {s.id: self.watch.look(step, s.id, deltas[s.id]) for s in self.sets}
+        asked = [s for s in self.sets if looks[s.id].needs_check]
+        if unanswered := [s for s in asked if s.id not in answers]:
+            answers |= self._evaluate(step, chosen, scores, unanswered, texts)
         flags: list[tuple[str, dict[str, Any]]] = []
         drift: list[str] = []
         for k, s in enumerate(self.sets):
-            deltas = [nll[j] - self.writer.start_nll[chosen.rows[j]] for j in chosen.part(k)]
-            look = self.watch.look(step, s.id, deltas)
-            drift.append(f"{s.id} {sum(deltas) / max(1, len(deltas)):+.3f}")
-            flags += look.events
-            if look.needs_check:
-                if s.id not in answers:
-                    answers |= self._evaluate(step, chosen, scores, [s], texts)
+            change = deltas[s.id]
+            drift.append(f"{s.id} {sum(change) / max(1, len(change)):+.3f}")
+            flags += looks[s.id].events
+            if s in asked:
                 before = [self.start_answers[s.id][i] for i in chosen.within(k, self.whole.offsets[k])]
                 flags.append(
                     self.watch.test(step, s.id, [a.correct for a in before], [a.correct for a in answers[s.id]])

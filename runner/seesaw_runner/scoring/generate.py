@@ -15,6 +15,12 @@ from transformers.cache_utils import DynamicCache
 
 from seesaw_runner.scoring.causal_lm import CausalLM
 
+#: Rows generated together, at most; bytes that their key-value cache and activations may take: fixed off CUDA, there
+#: a share of what is free, since training's own memory is resident at the same time.
+MOST_ROWS = 512
+ROOM_BYTES = 1024**3
+ROOM_SHARE = 0.25
+
 
 @dataclass
 class Generated:
@@ -39,10 +45,10 @@ def generate(
     *,
     max_new_tokens: int | Sequence[int],
     ends: set[int],
-    batch_size: int = 256,
+    batch_size: int | None = None,
 ) -> list[Generated]:
     """Greedy continuations of id lists, in their order. `max_new_tokens` may differ per prompt. Empty prompts are
-    refused.
+    refused. batch_size None: as many rows as the memory allows, MOST_ROWS at most.
 
     Raises ValueError for an empty prompt: there is no position to predict from.
     """
@@ -55,11 +61,30 @@ def generate(
     limits = [max_new_tokens] * len(prompts) if isinstance(max_new_tokens, int) else list(max_new_tokens)
     out: list[Generated] = [Generated([], "length") for _ in prompts]
     order = sorted((i for i in range(len(prompts)) if limits[i] > 0), key=lambda i: len(prompts[i]))
+    size = batch_size or rows_that_fit(lm, max((len(prompts[i]) + limits[i] for i in order), default=1))
     with lm.evaluating():
-        for first in range(0, len(order), batch_size):
-            picked = order[first : first + batch_size]
+        for first in range(0, len(order), size):
+            picked = order[first : first + size]
             _run(lm, [list(prompts[i]) for i in picked], [limits[i] for i in picked], ends, [out[i] for i in picked])
     return out
+
+
+def rows_that_fit(lm: CausalLM, tokens: int) -> int:
+    """How many rows of so many tokens can be generated together, between 1 and MOST_ROWS.
+
+    A token takes 2 · layers · key-value heads · head width numbers in the cache, and about twelve hidden widths while
+    the prompt is read.
+    """
+    config = lm.model.config.get_text_config()
+    width, heads = int(getattr(config, "hidden_size", 1024)), int(getattr(config, "num_attention_heads", 1))
+    head = int(getattr(config, "head_dim", None) or width // max(1, heads))
+    kept = 2 * int(getattr(config, "num_hidden_layers", 32)) * head
+    kept *= int(getattr(config, "num_key_value_heads", None) or heads)
+    each = (kept + 12 * width) * next(lm.model.parameters()).element_size() * max(1, tokens)
+    room = ROOM_BYTES
+    if lm.device.type == "cuda":
+        room = int(torch.cuda.mem_get_info(lm.device)[0] * ROOM_SHARE)
+    return max(1, min(MOST_ROWS, room // each))
 
 
 def _run(lm: CausalLM, prompts: list[list[int]], limits: list[int], ends: set[int], out: list[Generated]) -> None:

@@ -11,7 +11,7 @@ the reference's final hidden states, which are kept instead of its logits, and i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,19 +19,22 @@ import torch
 
 from seesaw_runner.scoring.causal_lm import CausalLM
 
-#: Bytes of reference distributions kept between probe points, for each reference. Small vocabularies fit and save half
-#: the cost of KL; with a vocabulary of 152k it is the room of 55 tokens, so there everything is recomputed.
-KEEP_BYTES = 64 * 1024**2
+#: A reference whose distributions take no more bytes than this keeps them between probe points, which saves half the
+#: cost of KL. So do small vocabularies; with a vocabulary of 152k it is the room of 110 tokens.
+KEEP_BYTES = 128 * 1024**2
 
 
 @dataclass
 class Reference:
-    """What another checkpoint computed for the same rows: `hidden` [tokens, width], float; and its LM head."""
+    """What another checkpoint computed for the same rows: `hidden` [tokens, width], float; and its LM head.
+
+    kept: its distributions, cut up as `partition` (tokens of a chunk and of a part) says; None while nothing is kept.
+    """
 
     hidden: torch.Tensor
     head: Any
-    kept: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict, repr=False)
-    room: int = KEEP_BYTES
+    kept: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list, repr=False)
+    partition: tuple[int, int] | None = None
 
 
 @dataclass
@@ -70,6 +73,7 @@ class Scorer:
         batch_size: int = 64,
         chunk_elements: int = 4 * 1024 * 1024,
         chunk_tokens: int = 256,
+        part_elements: int = 2 * 1024 * 1024,
         vocabulary: int | None = None,
         temperature: float = 1.0,
     ):
@@ -78,6 +82,7 @@ class Scorer:
         self.batch_size = batch_size
         self.chunk_elements = chunk_elements
         self.chunk_tokens = chunk_tokens
+        self.part_elements = part_elements if self.lm.device.type == "cpu" else chunk_elements
         self.vocabulary = vocabulary
         self.temperature = temperature
 
@@ -132,16 +137,14 @@ class Scorer:
             return self._score_whole(rows)
         states = self.hidden(rows) if hidden is None else hidden
         targets = torch.tensor([row.ids[p] for row in rows for p in row.scored], dtype=torch.long, device=states.device)
+        others = {name: self._distributions(reference) for name, reference in (references or {}).items()}
         parts: list[dict] = []
-        step = self.chunk(self.lm.vocabulary)
-        for a in range(0, len(targets), step):
-            cut = slice(a, a + step)
-            logp = self.logprobs(states[cut], self.lm.head)
+        for cut, logp in self._logprobs(states, self.lm.head):
             part = reduce_chunk(logp, targets[cut], self.top_k)
-            for name, reference in (references or {}).items():
-                part[name] = self._kl(reference, cut, logp)
+            for name, distributions in others.items():
+                part[name] = kl_divergence(*next(distributions), logp).cpu()
             parts.append(part)
-        return self._join(rows, parts, list(references or {}))
+        return self._join(rows, parts, list(others))
 
     @torch.no_grad()
     def logprob(self, rows: Sequence, *, batch_size: int | None = None, reverse: bool = False) -> torch.Tensor:
@@ -150,10 +153,7 @@ class Scorer:
             return self._score_whole(rows, batch_size=batch_size).logprob
         states = self.hidden(rows, batch_size=batch_size, reverse=reverse)
         targets = torch.tensor([row.ids[p] for row in rows for p in row.scored], dtype=torch.long, device=states.device)
-        out, step = [], self.chunk(self.lm.vocabulary)
-        for a in range(0, len(targets), step):
-            logp = self.logprobs(states[a : a + step], self.lm.head)
-            out.append(logp.gather(1, targets[a : a + step, None])[:, 0].cpu())
+        out = [logp.gather(1, targets[cut, None])[:, 0].cpu() for cut, logp in self._logprobs(states, self.lm.head)]
         return torch.cat(out) if out else torch.empty(0)
 
     def chunk(self, vocabulary: int) -> int:
@@ -164,9 +164,20 @@ class Scorer:
         """
         return max(1, self.chunk_tokens, self.chunk_elements // max(1, vocabulary))
 
-    def logprobs(self, hidden: torch.Tensor, head) -> torch.Tensor:
-        """Float32 log-softmax of one chunk, [tokens, vocabulary]."""
-        return self._normalise(head(hidden))
+    def part(self, vocabulary: int) -> int:
+        """Tokens of a chunk that are reduced together. On a CPU `part_elements` (8 MiB of float32): every one of the
+        six passes over a whole chunk of a large vocabulary would go to main memory, and its temporaries to fresh pages.
+        """
+        return max(1, self.part_elements // max(1, vocabulary))
+
+    def _logprobs(self, hidden: torch.Tensor, head) -> Iterator[tuple[slice, torch.Tensor]]:
+        """Float32 log-softmax [tokens, vocabulary] of one part after the other, with its place in `hidden`."""
+        step, size = self.chunk(self.lm.vocabulary), self.part(self.lm.vocabulary)
+        for a in range(0, len(hidden), step):
+            logits = head(hidden[a : a + step])
+            for b in range(0, len(logits), size):
+                part = logits[b : b + size]
+                yield slice(a + b, a + b + len(part)), self._normalise(part)
 
     def _normalise(self, logits: torch.Tensor) -> torch.Tensor:
         logits = logits.float()
@@ -181,27 +192,25 @@ class Scorer:
         """KL(reference ‖ this model) of every token, from this model's hidden states of the same rows. float32 on the
         CPU.
         """
-        step = self.chunk(self.lm.vocabulary)
-        cuts = [slice(a, a + step) for a in range(0, len(hidden), step)]
-        return (
-            torch.cat([self._kl(reference, cut, self.logprobs(hidden[cut], self.lm.head)) for cut in cuts])
-            if cuts
-            else torch.empty(0)
-        )
+        other = self._distributions(reference)
+        out = [kl_divergence(*next(other), logp).cpu() for _, logp in self._logprobs(hidden, self.lm.head)]
+        return torch.cat(out) if out else torch.empty(0)
 
-    def _kl(self, reference: Reference, cut: slice, logp: torch.Tensor) -> torch.Tensor:
-        return kl_divergence(*self._distribution(reference, cut), logp).cpu()
-
-    def _distribution(self, reference: Reference, cut: slice) -> tuple[torch.Tensor, torch.Tensor]:
-        """(probabilities, log-probabilities) of a reference's chunk; kept while there is room."""
-        found = reference.kept.get((cut.start, cut.stop))
-        if found is None:
-            logp = self.logprobs(reference.hidden[cut].to(self.lm.device), reference.head)
+    def _distributions(self, reference: Reference) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """(probabilities, log-probabilities) of a reference, part by part as `_logprobs`; kept while there is room."""
+        partition = self.chunk(self.lm.vocabulary), self.part(self.lm.vocabulary)
+        if reference.partition == partition:
+            yield from reference.kept
+            return
+        fits = 8 * len(reference.hidden) * self.lm.vocabulary <= KEEP_BYTES
+        kept: list[tuple[torch.Tensor, torch.Tensor]] = []
+        for _, logp in self._logprobs(reference.hidden, reference.head):
             found = logp.exp(), logp
-            if 2 * logp.nbytes <= reference.room:
-                reference.room -= 2 * logp.nbytes
-                reference.kept[cut.start, cut.stop] = found
-        return found
+            if fits:
+                kept.append(found)
+            yield found
+        if fits:
+            reference.kept, reference.partition = kept, partition
 
     def _score_whole(self, rows: Sequence, batch_size: int | None = None) -> Scores:
         """For models whose logits are no plain function of their last hidden state: the model's own logits, few rows at
@@ -261,7 +270,7 @@ def reduce_chunk(logp: torch.Tensor, targets: torch.Tensor, top_k: int) -> dict[
     return {
         "logprob": own[:, 0].cpu(),
         "entropy": entropy.cpu(),
-        "rank": (logp > own).sum(-1).int().cpu(),
+        "rank": (logp > own).sum(-1, dtype=torch.int32).cpu(),
         "topk_ids": best.indices.int().cpu(),
         "topk_logprob": best.values.cpu(),
     }
