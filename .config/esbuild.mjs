@@ -16,14 +16,22 @@ const common = (production) => ({
   metafile: true,
 });
 
-/** Node's side. The native module stays outside: it is found in node_modules, by the file that imports it. */
-const forNode = { platform: "node", target: "node22", external: ["vscode", "better-sqlite3"] };
+/** Node's side. The native modules stay outside: each is found in node_modules, by the file that imports it. */
+const forNode = { platform: "node", target: "node22", external: ["vscode", "better-sqlite3", "onnxruntime-node"] };
 
-/** Modules that the extension imports only when a pipeline is there, with the bundle beside it that holds them. */
+/** Modules that the extension imports only when a pipeline or a dataset is there, with the bundle beside it that holds them. */
 const later = {
   name: "later",
   setup(build) {
     build.onResolve({ filter: /\/domain\/pipeline\.ts$/ }, ({ kind }) => (kind === "dynamic-import" ? { path: "./pipeline.cjs", external: true } : undefined));
+  },
+};
+
+/** The readers of dataset files: a bundle of their own, for both entry points. */
+const datasetsLater = {
+  name: "datasets-later",
+  setup(build) {
+    build.onResolve({ filter: /\/openDataset\.ts$/ }, ({ kind }) => (kind === "dynamic-import" ? { path: "./datasets.cjs", external: true } : undefined));
   },
 };
 
@@ -34,6 +42,7 @@ const bundles = [
     outfile: "dist/cli.js",
     ...forNode,
     format: "esm",
+    plugins: [datasetsLater],
     // Libraries written as CommonJS call require(), which an ES module does not have.
     banner: { js: '#!/usr/bin/env node\nimport { createRequire as __createRequire } from "node:module";\nconst require = __createRequire(import.meta.url);' },
   },
@@ -43,7 +52,7 @@ const bundles = [
     outfile: "dist/extension.cjs",
     ...forNode,
     format: "cjs",
-    plugins: [later],
+    plugins: [later, datasetsLater],
     supported: { "dynamic-import": false },
     // In a CommonJS file import.meta.url is empty; the bundle's own address stands in for it.
     define: { "import.meta.url": "__importMetaUrl" },
@@ -51,8 +60,12 @@ const bundles = [
   },
   // The YAML parser, the schema and its validator: more than half of the code, and not needed to be ready.
   { name: "pipeline", entryPoints: ["src/domain/pipeline/pipeline.ts"], outfile: "dist/pipeline.cjs", ...forNode, format: "cjs" },
+  { name: "datasets", entryPoints: ["src/storage/datasets/openDataset.ts"], outfile: "dist/datasets.cjs", ...forNode, format: "cjs" },
+  { name: "datasetsPage", entryPoints: ["webview/datasets/main.ts"], outfile: "dist/datasets.js", platform: "browser", target: "es2022", format: "esm", tsconfig: "webview/tsconfig.json" },
   // Large files are hashed in worker threads; services.ts finds this file beside its own bundle.
   { name: "rowIndexWorker", entryPoints: ["src/storage/rows/rowIndexWorker.ts"], outfile: "dist/rowIndexWorker.js", ...forNode, format: "esm" },
+  // Live scoring runs in a thread of its own, too.
+  { name: "scorerWorker", entryPoints: ["src/inference/scorerWorker.ts"], outfile: "dist/scorerWorker.js", ...forNode, format: "esm" },
   { name: "webview", entryPoints: ["webview/main.ts"], outfile: "dist/webview.js", platform: "browser", target: "es2022", format: "esm", tsconfig: "webview/tsconfig.json" },
 ];
 

@@ -1,12 +1,18 @@
 import * as vscode from "vscode";
 import type { Host } from "./host/createHost.ts";
+import { openDatasetFile } from "./host/datasets/datasetEditor.ts";
 import { openLine } from "./host/createHost.ts";
 import type { LogChannel } from "./host/logChannel.ts";
-import { resumeRun, showRunLog, stopRun } from "./host/runCommands.ts";
+import { cancelQueued, continueQueue, copyCommand, resumeRun, revealRun, showRunLog, stopRun } from "./host/runCommands.ts";
 import { runStage } from "./host/runStage.ts";
+import { copyLink } from "./host/sharing/linkCommands.ts";
+import { exportCsv, exportReport } from "./host/sharing/exportCommands.ts";
+import { openSample } from "./host/setup/openSample.ts";
+import { setUpRunner } from "./host/setup/setUpRunner.ts";
 import { showFailure } from "./host/errorMessages.ts";
 import type { NodeTarget } from "./host/stageNodes.ts";
 import { commandIds, type CommandId } from "./ids.ts";
+import type { DriftSelection } from "./protocol/webview.ts";
 import { toDisposable, type Disposable } from "./util/disposable.ts";
 
 type Handler = (host: Host, target?: NodeTarget) => unknown;
@@ -23,8 +29,21 @@ const table: Record<CommandId, Command> = {
   "seesaw.resumeRun": { needs: "trust", enabled: resumeRun },
   "seesaw.stopRun": { needs: "trust", enabled: stopRun },
   "seesaw.showRunLog": { needs: "nothing", enabled: showRunLog },
+  "seesaw.rerunStage": { needs: "trust", enabled: runStage },
+  "seesaw.revealRun": { needs: "nothing", enabled: revealRun },
+  "seesaw.copyCommand": { needs: "nothing", enabled: copyCommand },
+  "seesaw.cancelQueued": { needs: "nothing", enabled: cancelQueued },
+  "seesaw.continueQueue": { needs: "trust", enabled: continueQueue },
   "seesaw.showDrift": { needs: "nothing", enabled: showDrift },
+  "seesaw.openDriftEditor": { needs: "nothing", enabled: openDriftEditor },
   "seesaw.openPipeline": { needs: "nothing", enabled: openPipeline },
+  "seesaw.openDataset": { needs: "nothing", enabled: (_host, target) => openDatasetFile(target?.file) },
+  "seesaw.probeSelection": { needs: "trust", enabled: (host) => host.live.probe() },
+  "seesaw.copyLink": { needs: "nothing", enabled: copyLink },
+  "seesaw.exportReport": { needs: "nothing", enabled: exportReport },
+  "seesaw.exportCsv": { needs: "nothing", enabled: exportCsv },
+  "seesaw.setUpRunner": { needs: "trust", enabled: setUpRunner },
+  "seesaw.openSample": { needs: "nothing", enabled: (host) => openSample(host.extension) },
   "seesaw.refresh": { needs: "nothing", enabled: refresh },
   "seesaw.showLog": { needs: "nothing", enabled: (host) => host.log.show() },
 };
@@ -37,9 +56,9 @@ export function registerCommands(host: Host | null, log: LogChannel, failure = "
 
 async function run(id: CommandId, host: Host | null, log: LogChannel, failure: string, target: NodeTarget | undefined): Promise<void> {
   if (id === "seesaw.showLog") return log.show();
-  if (host === null) return void (await disabled(`Seesaw could not start: ${failure}`, "Show Log", "seesaw.showLog"));
+  if (host === null) return void (await disabled(vscode.l10n.t("Seesaw could not start: {0}", failure), vscode.l10n.t("Show Log"), "seesaw.showLog"));
   if (table[id].needs === "trust" && !vscode.workspace.isTrusted) {
-    return void (await disabled("Seesaw starts nothing in a workspace that you do not trust. Recorded runs can be viewed.", "Manage Workspace Trust", "workbench.trust.manage"));
+    return void (await disabled(vscode.l10n.t("Seesaw starts nothing in a workspace that you do not trust. Recorded runs can be viewed."), vscode.l10n.t("Manage Workspace Trust"), "workbench.trust.manage"));
   }
   try {
     await table[id].enabled(host, target);
@@ -61,9 +80,16 @@ function argumentOf(argument: unknown): NodeTarget | undefined {
 }
 
 async function showDrift(host: Host, target?: NodeTarget): Promise<void> {
-  if (target === undefined) return host.drift.show();
-  const { file, skill, split } = target;
-  await host.drift.show({ pipeline: file, ...(skill === undefined ? {} : { skill }), ...(split === undefined ? {} : { split }) });
+  await host.drift.show(target === undefined ? undefined : selectionOf(target));
+}
+
+/** One more tab: with what was pointed at, else with what the view shows. */
+function openDriftEditor(host: Host, target?: NodeTarget): void {
+  host.driftEditors.open(target === undefined ? host.drift.selection : selectionOf(target));
+}
+
+function selectionOf({ file, skill, split, row }: NodeTarget): Partial<DriftSelection> {
+  return { pipeline: file, ...(skill === undefined ? {} : { skill }), ...(split === undefined ? {} : { split }), ...(row === undefined ? {} : { row }) };
 }
 
 async function openPipeline(host: Host, target?: NodeTarget): Promise<void> {

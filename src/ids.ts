@@ -7,15 +7,37 @@ export const commandIds = [
   "seesaw.resumeRun",
   "seesaw.stopRun",
   "seesaw.showRunLog",
+  "seesaw.rerunStage",
+  "seesaw.revealRun",
+  "seesaw.copyCommand",
+  "seesaw.cancelQueued",
+  "seesaw.continueQueue",
   "seesaw.showDrift",
+  "seesaw.openDriftEditor",
   "seesaw.openPipeline",
+  "seesaw.openDataset",
+  "seesaw.probeSelection",
+  "seesaw.copyLink",
+  "seesaw.exportReport",
+  "seesaw.exportCsv",
+  "seesaw.setUpRunner",
+  "seesaw.openSample",
   "seesaw.refresh",
   "seesaw.showLog",
 ] as const;
 export type CommandId = (typeof commandIds)[number];
 
-export const viewIds = ["seesaw.stages", "seesaw.drift"] as const;
+export const viewIds = ["seesaw.stages", "seesaw.skills", "seesaw.drift"] as const;
 export type ViewId = (typeof viewIds)[number];
+
+/** The dataset editor: for what is always opened with it, and as a choice for what the text editor opens. */
+export const datasetEditorIds = ["seesaw.dataset", "seesaw.datasetLines"] as const;
+
+/** Language-model tools: what agents may ask for. */
+export const toolIds = ["seesaw_listRuns", "seesaw_explainDrift", "seesaw_compareCheckpoints", "seesaw_runStage"] as const;
+export type ToolId = (typeof toolIds)[number];
+
+export const walkthroughId = "seesaw.start";
 
 /** Keys for `when` clauses, with the type of their value. */
 export interface ContextKeys {
@@ -24,19 +46,26 @@ export interface ContextKeys {
   "seesaw.hasPipeline": boolean;
   /** At least one run of the workspace lives. */
   "seesaw.running": boolean;
+  /** At least one stage waits for its turn. */
+  "seesaw.queued": boolean;
 }
 export type ContextKey = keyof ContextKeys;
-export const contextKeys = { "seesaw.ready": true, "seesaw.hasPipeline": true, "seesaw.running": true } as const satisfies Record<ContextKey, true>;
+export const contextKeys = { "seesaw.ready": true, "seesaw.hasPipeline": true, "seesaw.running": true, "seesaw.queued": true } as const satisfies Record<ContextKey, true>;
 
 /** Settings, with the type of their value. */
 export interface Settings {
   "seesaw.python.path": string;
+  /** What dataset files say about their rows. */
+  "seesaw.rows.codeLens": boolean;
+  "seesaw.rows.decorations": boolean;
+  "seesaw.rows.hover": boolean;
+  "seesaw.pipeline.codeLens": boolean;
 }
 export type SettingKey = keyof Settings;
-export const settingKeys = { "seesaw.python.path": true } as const satisfies Record<SettingKey, true>;
+export const settingKeys = { "seesaw.python.path": true, "seesaw.rows.codeLens": true, "seesaw.rows.decorations": true, "seesaw.rows.hover": true, "seesaw.pipeline.codeLens": true } as const satisfies Record<SettingKey, true>;
 
 /** `contextValue` of tree items: what the menus of package.json match on. */
-export type TreeContext = "pipeline" | "stage" | "stage.live" | "run" | "run.live" | "run.resumable" | "checkpoint" | "note";
+export type TreeContext = "pipeline" | "stage" | "stage.live" | "stage.queued" | "stage.paused" | "run" | "run.live" | "run.resumable" | "checkpoint" | "skill" | "note";
 
 export const outputChannelName = "Seesaw";
 export const diagnosticCollectionName = "seesaw";

@@ -6,9 +6,15 @@ import { fileURLToPath } from "node:url";
 import { FolderRunStore } from "./storage/runs/folderRunStore.ts";
 import type { RowIndex } from "./storage/rows/rowIndex.ts";
 import type { RunStore } from "./storage/runs/runStore.ts";
+import { LedgerReader, type LedgerReading, type RunFolder } from "./storage/runs/ledgers.ts";
+import type { DatasetReader } from "./storage/datasets/datasetReader.ts";
 import type { TraceStore } from "./storage/traces/traceStore.ts";
 import { FileHasher } from "./targets/hashFiles.ts";
 import { Launcher } from "./targets/launcher.ts";
+import { RunnerSetup } from "./targets/runnerSetup.ts";
+import type { ReplayReading } from "./domain/report/reportInput.ts";
+import type { ChainRuns } from "./storage/runs/replaySummaries.ts";
+import type { Scorer } from "./inference/scorer.ts";
 import { messageOf } from "./util/errors.ts";
 import type { Log } from "./util/log.ts";
 
@@ -24,10 +30,22 @@ export interface ServiceOptions {
 export interface Services {
   readonly runs: RunStore;
   readonly launcher: Launcher;
+  /** Makes the environment that runs need. */
+  readonly setup: RunnerSetup;
+  /** What each stage of a chain replayed. */
+  replay(data: ChainRuns): Promise<ReplayReading>;
   /** AppError("sqlite-missing") when no SQLite can be loaded. */
   traces(): Promise<TraceStore>;
   /** Which row of which file has which hash. In memory where SQLite or its file cannot be used. */
   rows(): Promise<RowIndex>;
+  /** Readable rows of a dataset file. */
+  countRows(path: string, signal: AbortSignal): Promise<number>;
+  /** The replay buffers and ledgers of run folders; what has not changed is not read again. */
+  ledgers(folders: readonly RunFolder[]): Promise<LedgerReading>;
+  /** A dataset file of any size, to look at. */
+  openDataset(path: string): Promise<DatasetReader>;
+  /** Scores rows without Python, in a thread of its own that starts with the first row. */
+  scorer(): Promise<Scorer>;
   dispose(): void;
 }
 
@@ -38,13 +56,25 @@ export function createServices({ log, extensionDir, storageDir }: ServiceOptions
   const launcher = new Launcher({ runnerDir: join(extensionDir, "runner"), runs, hasher, log });
   let traces: Promise<TraceStore> | null = null;
   let rows: Promise<RowIndex> | null = null;
+  let scorer: Promise<Scorer> | null = null;
+  const ledgers = new LedgerReader();
   return {
     runs,
     launcher,
+    setup: new RunnerSetup({ runnerDir: join(extensionDir, "runner"), log }),
+    replay: async (data) => (await import("./storage/runs/replaySummaries.ts")).replaySummaries(data),
     traces: () => (traces ??= openTraces()),
     rows: () => (rows ??= openRows(storageDir, log)),
+    countRows: async (path, signal) => {
+      const summary = await (await (rows ??= openRows(storageDir, log))).update(path, { signal });
+      return summary.rows - summary.unreadable;
+    },
+    ledgers: (folders) => ledgers.read(folders),
+    openDataset: async (path) => (await import("./storage/datasets/openDataset.ts")).openDataset(path, { spillDir: join(storageDir, "datasets") }),
+    scorer: () => (scorer ??= openScorer()),
     dispose() {
       runs.dispose();
+      void scorer?.then((one) => one.dispose(), () => {});
       void rows?.then((index) => index.dispose(), () => {});
     },
   };
@@ -53,6 +83,12 @@ export function createServices({ log, extensionDir, storageDir }: ServiceOptions
 async function openTraces(): Promise<TraceStore> {
   const [{ loadSqlite }, { SqliteTraceStore }] = await Promise.all([import("./storage/sqliteDriver.ts"), import("./storage/traces/sqliteTraceStore.ts")]);
   return new SqliteTraceStore(await loadSqlite());
+}
+
+async function openScorer(): Promise<Scorer> {
+  const { ThreadScorer } = await import("./inference/threadScorer.ts");
+  const bundled = new URL("./scorerWorker.js", import.meta.url);
+  return new ThreadScorer(existsSync(fileURLToPath(bundled)) ? bundled : new URL("./inference/scorerWorker.ts", import.meta.url));
 }
 
 /** The index is a cache: where SQLite or its file cannot be used, the same index lives in memory and nothing is lost. */

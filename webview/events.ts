@@ -7,6 +7,6 @@ export function listen(endpoint: Endpoint, store: Store): void {
     const next = applyMessage(store.state, message);
     if (next === null) return endpoint.post({ type: "resync" });
     store.set(next);
-    if (next.data !== null) endpoint.remember(next.data.selection);
+    if (next.data !== null) endpoint.remember({ selection: next.data.selection });
   });
 }

@@ -1,6 +1,7 @@
 import type { DriftSelection, DriftSnapshot, ToWebview } from "../src/protocol/webview.ts";
+import { emptyMemory, type PageMemory } from "./endpoint.ts";
 
-/** What the page shows. Everything comes from the host, except which token has the focus. */
+/** What the page shows. Everything comes from the host, except which token has the focus and how the list is looked through. */
 export interface PageState {
   /** Number of the last message applied; -1 before the first snapshot. */
   seq: number;
@@ -8,6 +9,10 @@ export interface PageState {
   focus: TokenFocus;
   /** The page's last choice and its number: an answer to an earlier one must not take it back. */
   choice: { turn: number; selection: DriftSelection } | null;
+  /** Words the listed prompts must hold. */
+  filter: string;
+  /** What is remembered of how the page is looked at. */
+  view: Omit<PageMemory, "selection">;
 }
 
 /** Which token is looked at: an index into `film.tokens`, and one into `film.rows`. */
@@ -16,7 +21,7 @@ export interface TokenFocus {
   token: number;
 }
 
-export const initialState: PageState = { seq: -1, data: null, focus: { row: 0, token: 0 }, choice: null };
+export const initialState: PageState = { seq: -1, data: null, focus: { row: 0, token: 0 }, choice: null, filter: "", view: { chartOpen: emptyMemory.chartOpen, order: emptyMemory.order } };
 
 /** Applies a message of the host. `null`: a message is missing in between, so a new snapshot must be asked for. */
 export function applyMessage(state: PageState, message: ToWebview): PageState | null {
@@ -34,12 +39,13 @@ function withData(state: PageState, seq: number, told: DriftSnapshot): PageState
   return { ...state, seq, data, focus: same || film === null ? state.focus : worstToken(data) };
 }
 
-/** The token that fell most, so that the page opens on what matters. */
-export function worstToken(data: DriftSnapshot): TokenFocus {
-  let best: TokenFocus = { row: Math.max(0, (data.film?.rows.length ?? 1) - 1), token: 0 };
+/** The token that fell most, of all or of one row, so that the page opens on what matters. */
+export function worstToken(data: DriftSnapshot, only?: number): TokenFocus {
+  let best: TokenFocus = { row: only ?? Math.max(0, (data.film?.rows.length ?? 1) - 1), token: 0 };
   let fall = 0;
   data.film?.rows.forEach((row, index) =>
     row.cells?.forEach((cell, token) => {
+      if (only !== undefined && index !== only) return;
       if (typeof cell.change === "number" && cell.change < fall) {
         fall = cell.change;
         best = { row: index, token };

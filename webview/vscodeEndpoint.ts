@@ -1,5 +1,5 @@
-import type { DriftSelection, ToWebview } from "../src/protocol/webview.ts";
-import type { Endpoint } from "./endpoint.ts";
+import type { ToWebview } from "../src/protocol/webview.ts";
+import { emptyMemory, type Endpoint, type PageMemory } from "./endpoint.ts";
 
 interface VsCodeApi {
   postMessage(message: unknown): void;
@@ -11,10 +11,11 @@ declare function acquireVsCodeApi(): VsCodeApi;
 /** The endpoint inside VS Code; the only call of `acquireVsCodeApi`. */
 export function vscodeEndpoint(): Endpoint {
   const api = acquireVsCodeApi();
+  const remembered = (): PageMemory => ({ ...emptyMemory, ...(api.getState() as Partial<PageMemory> | undefined) });
   return {
     post: (message) => api.postMessage(message),
     onMessage: (run) => window.addEventListener("message", (event: MessageEvent<ToWebview>) => run(event.data)),
-    remembered: () => (api.getState() as { selection?: DriftSelection } | undefined)?.selection ?? null,
-    remember: (selection) => api.setState({ selection }),
+    remembered,
+    remember: (change) => api.setState({ ...remembered(), ...change }),
   };
 }

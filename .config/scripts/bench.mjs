@@ -1,5 +1,5 @@
 // `npm run bench`: figures, never tests. Prints a table and writes `.cache/bench.json`. Ratios are measured in one run, since
-// machines are shared and noisy. `npm run bench -- --only index,scoring`; parts: index, scoring, activation, probes.
+// machines are shared and noisy. `npm run bench -- --only index,scoring`; parts: index, datasets, rows, scoring, activation, probes.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
@@ -13,6 +13,10 @@ const lastJson = (text) => JSON.parse(text.trim().split("\n").at(-1));
 const parts = {
   /** Indexing MB/s against a plain SHA-256 pass over the same file. */
   index: ({ node }) => lastJson(run([node, "-e", 'import("./test/bench/rowIndex.bench.ts").then(async (m) => console.log(JSON.stringify(await m.bench())))'])),
+  /** First rows, index, search and memory of the dataset editor's reader on a file of 1 GB. */
+  datasets: ({ node }) => lastJson(run([node, "-e", 'import("./test/bench/datasets.bench.ts").then(async (m) => console.log(JSON.stringify(await m.bench())))'])),
+  /** Lenses and marks of one screen of a 50 MB dataset file. */
+  rows: ({ node }) => lastJson(run([node, "-e", 'import("./test/bench/rows.bench.ts").then(async (m) => console.log(JSON.stringify(await m.bench())))'])),
   /** Scoring tokens/s against a plain transformers loop and against lm-eval, on the same rows. */
   scoring: ({ python }) => lastJson(run([python, "test/bench/scoring.py"])),
   /** Our own part of the activation, in the real extension host, with the packaged VSIX. */

@@ -19,6 +19,18 @@ const natives = {
   "win32-arm64": "win32-arm64",
 };
 
+/**
+ * VS Code's name of a platform → the files of ONNX Runtime for it. Elsewhere there is none, and live scoring says so. What
+ * only a GPU needs (DirectML and its compiler, loaded on demand) stays out, and so does macOS's second copy of the library.
+ */
+const runtimes = {
+  "linux-x64": ["linux/x64/onnxruntime_binding.node", "linux/x64/libonnxruntime.so.1"],
+  "linux-arm64": ["linux/arm64/onnxruntime_binding.node", "linux/arm64/libonnxruntime.so.1"],
+  "darwin-arm64": ["darwin/arm64/onnxruntime_binding.node", "darwin/arm64/libonnxruntime.1.dylib"],
+  "win32-x64": ["win32/x64/onnxruntime_binding.node", "win32/x64/onnxruntime.dll"],
+  "win32-arm64": ["win32/arm64/onnxruntime_binding.node", "win32/arm64/onnxruntime.dll"],
+};
+
 /** What ships: files, and folders (with a slash) of which everything ships that is not forbidden. */
 const shipped = [
   "package.nls.json",
@@ -29,10 +41,16 @@ const shipped = [
   "dist/extension.cjs",
   "dist/pipeline.cjs",
   "dist/rowIndexWorker.js",
+  "dist/scorerWorker.js",
   "dist/webview.js",
+  "dist/datasets.cjs",
+  "dist/datasets.js",
   "media/icon.png",
   "media/activity.svg",
   "media/seesaw.schema.json",
+  "media/walkthrough/",
+  "media/sample/",
+  "l10n/",
   "runner/probe.py",
   "runner/requirements.txt",
   "runner/seesaw_runner/",
@@ -40,7 +58,7 @@ const shipped = [
   "node_modules/better-sqlite3/lib/",
 ];
 /** What must be there: a list that finds nothing must not pass. */
-const required = ["package.json", "LICENSE", "dist/extension.cjs", "dist/pipeline.cjs", "dist/rowIndexWorker.js", "dist/webview.js", "media/icon.png", "media/activity.svg", "runner/probe.py", "node_modules/better-sqlite3/lib/index.js"];
+const required = ["package.json", "LICENSE", "dist/extension.cjs", "dist/pipeline.cjs", "dist/rowIndexWorker.js", "dist/scorerWorker.js", "dist/webview.js", "dist/datasets.cjs", "dist/datasets.js", "media/icon.png", "media/activity.svg", "media/walkthrough/sample.svg", "media/sample/seesaw.yaml", "l10n/bundle.l10n.zh-cn.json", "runner/probe.py", "node_modules/better-sqlite3/lib/index.js"];
 const forbidden = /(^|\/)(\.seesaw|__pycache__|test|tests|src|webview|\.venv|\.cache)\/|\.map$|\.ts$|\.pyc$|\.vsix$/;
 
 /** Builds and packs; returns the files made. Default: all platforms, into the root. */
@@ -79,16 +97,24 @@ function stageFiles(stage, platform) {
   mkdirSync(stage, { recursive: true });
   const files = shipped.flatMap((name) => (name.endsWith("/") ? filesIn(name.slice(0, -1)) : existsSync(join(root, name)) ? [name] : []));
   files.push(`node_modules/better-sqlite3/prebuilds/${natives[platform]}.node`);
+  const live = (runtimes[platform] ?? []).map((name) => `node_modules/onnxruntime-node/bin/napi-v6/${name}`);
+  if (live.length > 0) files.push(...live, ...filesIn("node_modules/onnxruntime-node/dist"), ...filesIn("node_modules/onnxruntime-common/dist/cjs").filter((name) => !name.endsWith("/package.json")));
   for (const file of files) {
     mkdirSync(dirname(join(stage, file)), { recursive: true });
     cpSync(join(root, file), join(stage, file));
   }
-  writeJson(join(stage, "package.json"), extensionManifest());
+  writeJson(join(stage, "package.json"), extensionManifest(platform));
   for (const name of ["README.md", "CHANGELOG.md"]) writeFileSync(join(stage, name), standalone(readFileSync(join(root, name), "utf8")));
   // Its build-time dependency is not needed beside a prebuilt file.
   const { dependencies: _, scripts: _scripts, ...native } = readJson(join(root, "node_modules/better-sqlite3/package.json"));
   writeJson(join(stage, "node_modules/better-sqlite3/package.json"), native);
   files.push("package.json", "node_modules/better-sqlite3/package.json");
+  for (const name of live.length > 0 ? ["onnxruntime-node", "onnxruntime-common"] : []) {
+    // Its dependencies are those of its install script; the two are CommonJS here.
+    const { dependencies: _, devDependencies: _dev, scripts: _scripts, type: _type, exports: _exports, ...runtime } = readJson(join(root, `node_modules/${name}/package.json`));
+    writeJson(join(stage, `node_modules/${name}/package.json`), runtime);
+    files.push(`node_modules/${name}/package.json`);
+  }
   const missing = required.filter((file) => !files.includes(file));
   if (missing.length > 0) throw new SetupError(`Nothing was packed: ${missing.join(", ")} ${missing.length === 1 ? "is" : "are"} missing. Build first, and see \`shipped\` in .config/scripts/package.mjs.`);
   return files.sort();
@@ -122,14 +148,16 @@ function isForbidden(path) {
 }
 
 /** The manifest without what only the repository needs. */
-function extensionManifest() {
+function extensionManifest(platform) {
   const { scripts: _scripts, devDependencies: _dev, bin: _bin, allowScripts: _allow, private: _private, ...manifest } = readJson(join(root, "package.json"));
+  // vsce refuses to pack a dependency that is named and not there.
+  if (!(platform in runtimes)) delete manifest.dependencies["onnxruntime-node"];
   // A schema that is not there (yet) must not be named.
   if (!existsSync(join(root, "media/seesaw.schema.json"))) delete manifest.contributes.yamlValidation;
   return manifest;
 }
 
-/** Opens the VSIX and compares: exactly the staged files, one native module, nothing forbidden. */
+/** Opens the VSIX and compares: exactly the staged files, this platform's native modules, nothing forbidden. */
 async function verify(vsix, files, platform) {
   const { unzipSync } = await import("fflate");
   const names = [];
@@ -142,7 +170,8 @@ async function verify(vsix, files, platform) {
   const nativeFiles = inside.filter((file) => file.endsWith(".node"));
   const bad = inside.filter(isForbidden);
   if (surplus.length + missing.length + bad.length > 0) throw new SetupError(`${vsix} is wrong: surplus ${surplus.join(", ") || "none"}; missing ${missing.join(", ") || "none"}; forbidden ${bad.join(", ") || "none"}.`);
-  if (nativeFiles.length !== 1 || !nativeFiles[0].endsWith(`/${natives[platform]}.node`)) throw new SetupError(`${vsix} holds ${nativeFiles.join(", ") || "no native module"}, wanted ${natives[platform]}.node alone.`);
+  const wanted = [`better-sqlite3/prebuilds/${natives[platform]}.node`, ...(runtimes[platform] ?? []).filter((name) => name.endsWith(".node")).map((name) => `onnxruntime-node/bin/napi-v6/${name}`)].map((name) => `node_modules/${name}`);
+  if (nativeFiles.join() !== wanted.sort().join()) throw new SetupError(`${vsix} holds ${nativeFiles.join(", ") || "no native module"}, wanted ${wanted.join(", ")}.`);
 }
 
 function readJson(file) {

@@ -1,19 +1,13 @@
 import { Option, type Command } from "commander";
 import { formatDrift } from "../domain/format.ts";
-import type { DriftCell, DriftRow, DriftTable } from "../domain/drift/drift.ts";
-import { compareWith, orderedDrift, startReference, type ProbeSet } from "../domain/drift/driftSelection.ts";
+import type { DriftCell } from "../domain/drift/drift.ts";
+import { startReference } from "../domain/drift/driftSelection.ts";
+import { checkReference, driftOfSet, probeSets, type DriftOfSet } from "../domain/report/scoredChain.ts";
 import { AppError } from "../util/errors.ts";
 import { promptText } from "../domain/drift/promptText.ts";
-import { againstHelp, checkReference, noteUnreadable, probeSets, readScores, resolveReference, traceNotes, withTraces, type ScoredChain } from "./chainData.ts";
+import { againstHelp, noteUnreadable, readScores } from "./chainData.ts";
 import type { ContextOf } from "./context.ts";
 import { oneLine, padTo, table, type Output } from "./output.ts";
-
-export interface DriftOfSet extends ProbeSet {
-  /** `start`, or the label of the reference checkpoint. */
-  against: string;
-  table: DriftTable;
-  notes: string[];
-}
 
 interface DriftOptions {
   split?: string;
@@ -37,28 +31,12 @@ export function addDrift(program: Command, contextOf: ContextOf): void {
       const count = Number(options.count);
       if (!Number.isInteger(count) || count < 0) throw new AppError("usage", `--count takes a whole number, not \`${options.count}\`.`);
       const data = await readScores(context.services, await context.pipeline());
-      const against = checkReference(data.chain, options.against);
+      const against = checkReference(data.chain, options.against, "--against");
       const sets = probeSets(data.pipeline, skill, options.split).map((set) => driftOfSet(data, set, against, options.sort));
       if (context.json) context.out.json(driftJson(sets, against, count));
       else context.out.print(driftText(sets, data.chain.checkpoints.map(({ label }) => label), against, count, context.out));
       noteUnreadable(data, context.out);
     });
-}
-
-/** The drift table of one probe set. */
-export function driftOfSet(data: ScoredChain, set: ProbeSet, asked: string, sort: "worst" | "last" = "worst"): DriftOfSet {
-  const against = resolveReference(data, set, asked);
-  return withTraces(data, set, (opened) => ({ ...set, against, table: orderedDrift(compareWith(data.pipeline, opened, against), sort), notes: traceNotes(opened) }));
-}
-
-/** The prompt that drifted most over the given sets, among those answered rightly under the reference where there are any. */
-export function mostDrifted(sets: readonly DriftOfSet[]): { skill: string; split: ProbeSet["split"]; row: DriftRow } | null {
-  const all = sets.flatMap(({ skill, split, against, table: { rows } }) =>
-    rows.filter(({ worst }) => worst !== null).map((row) => ({ skill, split, row, known: row.cells.some(({ label, correct }) => label === against && correct === true) })),
-  );
-  const known = all.filter((one) => one.known);
-  const [worst] = (known.length > 0 ? known : all).sort((a, b) => (b.row.worst ?? 0) - (a.row.worst ?? 0));
-  return worst ? { skill: worst.skill, split: worst.split, row: worst.row } : null;
 }
 
 function driftText(sets: readonly DriftOfSet[], labels: readonly string[], against: string, count: number, out: Output): string {

@@ -7,7 +7,7 @@ import { AppError } from "../util/errors.ts";
 import { readChain } from "./chainData.ts";
 import type { CommandContext, ContextOf } from "./context.ts";
 import { table } from "./output.ts";
-import { replayRecords, replaySummaries } from "./replayData.ts";
+import { replayRecords, replaySummaries } from "../storage/runs/replaySummaries.ts";
 
 const pageLines = 20_000;
 

@@ -2,16 +2,11 @@ import type { Command } from "commander";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { renderReport } from "../domain/report/renderReport.ts";
-import type { ReportFilm, ReportInput } from "../domain/report/reportModel.ts";
-import { compareWith, startReference } from "../domain/drift/driftSelection.ts";
-import { summaryDrift } from "../domain/drift/summaryDrift.ts";
+import { reportInput } from "../domain/report/reportInput.ts";
+import { replaySummaries } from "../storage/runs/replaySummaries.ts";
 import { diskError } from "../targets/local.ts";
-import { AppError } from "../util/errors.ts";
-import { probeSets, readScores, withTraces, type ScoredChain } from "./chainData.ts";
+import { readScores } from "./chainData.ts";
 import type { ContextOf } from "./context.ts";
-import { driftOfSet, mostDrifted } from "./drift.ts";
-import { replaySummaries } from "./replayData.ts";
-import { filmOf } from "./tokens.ts";
 
 export function addReport(program: Command, contextOf: ContextOf): void {
   program
@@ -23,7 +18,7 @@ export function addReport(program: Command, contextOf: ContextOf): void {
       const context = contextOf(command);
       const data = await readScores(context.services, await context.pipeline());
       const file = resolve(context.cwd, options.output);
-      const page = renderReport(await reportInput(data));
+      const page = renderReport(reportInput(data, await replaySummaries(data), Date.now()));
       await writePage(file, page);
       if (context.json) context.out.json({ v: 1, file, bytes: Buffer.byteLength(page) });
       else context.out.print(`Wrote ${file}`);
@@ -41,40 +36,4 @@ async function writePage(file: string, page: string): Promise<void> {
     await rm(temporary, { force: true }).catch(() => {});
     throw diskError(file, error);
   }
-}
-
-/** Collects what the report shows: one film per skill, the segments of its in-domain probes, replay, remarks. */
-export async function reportInput(data: ScoredChain): Promise<ReportInput> {
-  const { pipeline, chain, unreadable } = data;
-  const films: ReportFilm[] = [];
-  const segments: { skill: string; lines: ReturnType<typeof summaryDrift> }[] = [];
-  const notes = unreadable.map(({ message }) => message);
-  for (const { id: skill } of pipeline.skills) {
-    const sets = probeSets(pipeline, skill).map((set) => driftOfSet(data, set, "own"));
-    notes.push(...sets.flatMap((set) => set.notes));
-    const worst = mostDrifted(sets);
-    if (worst) {
-      const of = sets.find(({ split }) => split === worst.split)?.table.rows.length ?? 0;
-      try {
-        const { film, against } = filmOf(data, { skill, split: worst.split, hash: worst.row.hash, occurrence: 0 }, "own");
-        films.push({ skill, split: worst.split, against, film, of });
-      } catch (error) {
-        if (!AppError.is(error)) throw error;
-        notes.push(error.message);
-      }
-    }
-    withTraces(data, { skill, split: "id" }, (opened) => segments.push({ skill, lines: summaryDrift(null, compareWith(pipeline, opened, startReference).compared) }));
-  }
-  const { summaries: replay, problems } = await replaySummaries(data);
-  notes.push(...problems);
-  return {
-    pipeline,
-    chain,
-    films,
-    segments,
-    replay,
-    notes: [...new Set(notes)],
-    made: Date.now(),
-    formatTime: (ms) => `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")} UTC`,
-  };
 }

@@ -1,32 +1,20 @@
 import type { Command } from "commander";
 import { formatDrift, formatNumber } from "../domain/format.ts";
 import { probeSetName } from "../domain/run/flagText.ts";
-import { filmstrip, type FilmFrame, type Filmstrip } from "../domain/drift/filmstrip.ts";
+import type { FilmFrame, Filmstrip } from "../domain/drift/filmstrip.ts";
 import type { TokenClass } from "../domain/drift/tokenClasses.ts";
-import { compareWith, startReference, type ProbeSet } from "../domain/drift/driftSelection.ts";
+import { startReference, type ProbeSet } from "../domain/drift/driftSelection.ts";
+import { checkReference, driftOfSet, filmOf, mostDrifted, probeSets, skillOf, withTraces, type PromptFilm, type PromptPlace } from "../domain/report/scoredChain.ts";
 import { AppError } from "../util/errors.ts";
 import { promptText } from "../domain/drift/promptText.ts";
-import { againstHelp, checkReference, noteUnreadable, probeSets, readScores, resolveReference, skillOf, withTraces, type ScoredChain } from "./chainData.ts";
+import { againstHelp, noteUnreadable, readScores, type ScoredChain } from "./chainData.ts";
 import type { ContextOf } from "./context.ts";
-import { driftOfSet, mostDrifted } from "./drift.ts";
 import { oneLine, textWidth, type Output } from "./output.ts";
 
 interface TokensOptions {
   skill?: string;
   split?: string;
   against: string;
-}
-
-/** A prompt in the tokens view. */
-interface Prompt extends ProbeSet {
-  hash: string;
-  occurrence: number;
-}
-
-export interface PromptFilm extends Prompt {
-  /** `start`, or the label of the reference checkpoint. */
-  against: string;
-  film: Filmstrip;
 }
 
 export function addTokens(program: Command, contextOf: ContextOf): void {
@@ -41,7 +29,7 @@ export function addTokens(program: Command, contextOf: ContextOf): void {
     .action(async (named: string | undefined, options: TokensOptions, command: Command) => {
       const context = contextOf(command);
       const data = await readScores(context.services, await context.pipeline());
-      const against = checkReference(data.chain, options.against);
+      const against = checkReference(data.chain, options.against, "--against");
       const prompt = named === undefined ? defaultPrompt(data, options, against) : findPrompt(data, named, options);
       const found = filmOf(data, prompt, against);
       if (context.json) context.out.json({ v: 1, skill: found.skill, split: found.split, against: found.against, ...found.film });
@@ -50,14 +38,14 @@ export function addTokens(program: Command, contextOf: ContextOf): void {
     });
 }
 
-function defaultPrompt(data: ScoredChain, options: TokensOptions, against: string): Prompt {
+function defaultPrompt(data: ScoredChain, options: TokensOptions, against: string): PromptPlace {
   const sets = probeSets(data.pipeline, options.skill, options.split).map((set) => driftOfSet(data, set, against));
   const worst = mostDrifted(sets);
   if (worst) return { skill: worst.skill, split: worst.split, hash: worst.row.hash, occurrence: 0 };
   throw new AppError("not-found", "No two comparable checkpoints have been scored yet: run a stage first.");
 }
 
-function findPrompt(data: ScoredChain, named: string, options: TokensOptions): Prompt {
+function findPrompt(data: ScoredChain, named: string, options: TokensOptions): PromptPlace {
   const place = /^(.+?)(?:\.(id|ood))?:(\d+)$/.exec(named);
   if (place) {
     const { id } = skillOf(data.pipeline, place[1] ?? "");
@@ -69,8 +57,8 @@ function findPrompt(data: ScoredChain, named: string, options: TokensOptions): P
   return promptIn(data, sets, (probe) => probe.hash.startsWith(named), named);
 }
 
-function promptIn(data: ScoredChain, sets: readonly ProbeSet[], wanted: (probe: { line: number; hash: string }) => boolean, named: string): Prompt {
-  const found: Prompt[] = [];
+function promptIn(data: ScoredChain, sets: readonly ProbeSet[], wanted: (probe: { line: number; hash: string }) => boolean, named: string): PromptPlace {
+  const found: PromptPlace[] = [];
   for (const { skill, split } of sets) {
     const probes = withTraces(data, { skill, split }, ({ readers, problems }) => {
       const reader = [...readers.values()][0];
@@ -87,18 +75,6 @@ function promptIn(data: ScoredChain, sets: readonly ProbeSet[], wanted: (probe: 
   if (hashes.size > 1) throw new AppError("usage", `Several prompts match \`${named}\`: give more letters of the hash.`);
   if (found[0]) return found[0];
   throw new AppError("not-found", `No scored prompt matches \`${named}\`: \`seesaw drift\` lists them.`);
-}
-
-export function filmOf(data: ScoredChain, prompt: Prompt, asked: string): PromptFilm {
-  const against = resolveReference(data, prompt, asked);
-  return withTraces(data, prompt, (opened) => {
-    const { reference, compared } = compareWith(data.pipeline, opened, against);
-    const film = filmstrip(reference, compared, prompt.hash, prompt.occurrence);
-    // A trace that is there but cannot be read is another thing than none.
-    if (film) return { ...prompt, against, film: { ...film, frames: film.frames.map((frame) => ({ ...frame, why: opened.problems.get(frame.label) ?? frame.why })) } };
-    for (const problem of opened.problems.values()) throw new AppError("trace-unreadable", problem);
-    throw new AppError("not-found", `No checkpoint has scored this prompt of ${prompt.skill}.${prompt.split}.`);
-  });
 }
 
 /** The prompt, and its reference answer once per checkpoint with the tokens marked. */

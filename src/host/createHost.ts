@@ -1,18 +1,32 @@
 import * as vscode from "vscode";
 import type { CommandId } from "../ids.ts";
 import type { DriftAction, ToWebview } from "../protocol/webview.ts";
+import type { DatasetReader } from "../storage/datasets/datasetReader.ts";
 import type { RunStore } from "../storage/runs/runStore.ts";
 import type { TraceStore } from "../storage/traces/traceStore.ts";
 import type { Launcher } from "../targets/launcher.ts";
+import type { RunnerSetup } from "../targets/runnerSetup.ts";
 import { DisposableStore } from "../util/disposable.ts";
 import { messageOf } from "../util/errors.ts";
+import { registerTools } from "./agents/registerTools.ts";
 import { setContext } from "./contextKeys.ts";
+import { DatasetEditors } from "./datasets/datasetEditor.ts";
+import type { DatasetHost } from "./datasets/datasetSession.ts";
+import { DriftEditors } from "./drift/driftEditors.ts";
 import { DriftSession, type DriftHost } from "./drift/driftSession.ts";
 import { DriftView } from "./drift/driftView.ts";
+import { TraceCache } from "./drift/traceCache.ts";
 import type { LogChannel } from "./logChannel.ts";
 import { PipelineDiagnostics } from "./pipelineDiagnostics.ts";
+import { LiveScoring, type LiveHost } from "./live/liveScoring.ts";
+import { RowSurfaces } from "./rows/rowSurfaces.ts";
+import { StageLensProvider } from "./pipelineFile/stageLensProvider.ts";
 import { RunFollower } from "./runFollower.ts";
-import { startOptions, type RunCommandHost } from "./runStage.ts";
+import { RunQueue } from "./runQueue.ts";
+import { startOptions, startQueued, type RunCommandHost } from "./runStage.ts";
+import { LinkHandler } from "./sharing/linkCommands.ts";
+import type { ScoreSource } from "./sharing/scores.ts";
+import { SkillsTree } from "./skills/skillsTree.ts";
 import { StagesTree } from "./stagesTree.ts";
 import { WorkspaceModel } from "./workspaceModel.ts";
 import { WorkspacePipelines } from "./workspacePipelines.ts";
@@ -21,8 +35,14 @@ import { WorkspacePipelines } from "./workspacePipelines.ts";
 export interface HostServices {
   runs: RunStore;
   launcher: Launcher;
+  setup: RunnerSetup;
+  replay: ScoreSource["replay"];
   /** Loads SQLite on first use. */
   traces(): Promise<TraceStore>;
+  countRows: RunCommandHost["countRows"];
+  ledgers: DatasetHost["ledgers"];
+  openDataset(path: string): Promise<DatasetReader>;
+  scorer: LiveHost["scorer"];
 }
 
 /** The editor's side of the extension, ready for its commands. */
@@ -30,7 +50,19 @@ export interface Host extends RunCommandHost {
   log: LogChannel;
   pipelines: WorkspacePipelines;
   tree: StagesTree;
+  skills: SkillsTree;
+  follower: RunFollower;
   drift: DriftView;
+  driftEditors: DriftEditors;
+  datasets: DatasetEditors;
+  rows: RowSurfaces;
+  live: LiveScoring;
+  /** For what is exported and told to agents. */
+  scores: ScoreSource;
+  setup: RunnerSetup;
+  links: LinkHandler;
+  /** Folder of this installation. */
+  extension: vscode.Uri;
   /** Another page on the same data: what the view does, without a webview. */
   openDriftSession(post: (message: ToWebview) => void): DriftSession;
   /** Settles when the workspace was searched for the first time. */
@@ -43,38 +75,83 @@ const actionCommands: Record<DriftAction, CommandId> = { runStage: "seesaw.runSt
 export function createHost(services: HostServices, log: LogChannel, extension: vscode.Uri, store: DisposableStore): Host {
   const pipelines = store.add(new WorkspacePipelines(log));
   const model = store.add(new WorkspaceModel(pipelines, services.runs, log));
+  const cache = store.add(new TraceCache());
   const driftHost: DriftHost = {
     views: () => model.views(),
-    traces: () => services.traces(),
+    traces: async () => cache.over(await services.traces()),
     log,
     trusted: () => vscode.workspace.isTrusted,
     run: (action) => void vscode.commands.executeCommand(actionCommands[action]),
     openLine: (file, line) => void openLine(file, line),
   };
-  const tree = store.add(new StagesTree(model));
+  const queue: RunQueue = new RunQueue({
+    runs: () => model.views().flatMap((view) => view.listing.runs),
+    start: (stage) => startQueued(commandHost, stage),
+    changed: () => {
+      setContext("seesaw.queued", queue.waiting.length > 0);
+      tree.update();
+      lenses.update();
+    },
+  });
+  // Before what shows it: they say of a run's end whether it paused the queue.
+  store.add(model.onDidChange(() => queue.update()));
+  const commandHost: RunCommandHost = { model, launcher: services.launcher, queue, startOptions: (view) => startOptions(view, log), countRows: services.countRows, log };
+  const tree = store.add(new StagesTree(model, queue));
+  const skills = store.add(new SkillsTree(model));
+  const lenses = store.add(new StageLensProvider(model, queue));
   const drift = store.add(new DriftView(extension, driftHost));
+  const driftEditors = store.add(new DriftEditors(extension, driftHost));
+  const datasets = store.add(
+    new DatasetEditors(extension, {
+      views: () => model.views(),
+      traces: driftHost.traces,
+      ledgers: services.ledgers,
+      open: services.openDataset,
+      log,
+      showLog: () => log.show(),
+      openLine: (file, line) => void openLine(file, line),
+      showDrift: ({ pipeline, skill, split, row }) => void drift.show({ pipeline, skill, split: split === "ood" ? "ood" : "id", row }),
+    }),
+  );
+  const rows = store.add(new RowSurfaces({ views: () => model.views(), traces: driftHost.traces, ledgers: services.ledgers, log }));
+  const live = store.add(new LiveScoring({ views: () => model.views(), scorer: services.scorer }));
   store.add(new PipelineDiagnostics(model));
-  store.add(new RunFollower(model, log));
+  const follower = store.add(new RunFollower(model, queue, log));
   store.add(
     model.onDidChange(() => {
       setContext("seesaw.hasPipeline", model.views().length > 0);
       setContext("seesaw.running", model.hasLiveRun());
       drift.refresh();
+      driftEditors.refresh();
+      datasets.refresh();
+      rows.refresh();
     }),
   );
   store.add(vscode.workspace.onDidGrantWorkspaceTrust(() => drift.refresh()));
+  const links = new LinkHandler(() => host);
+  store.add(vscode.window.registerUriHandler(links));
+  store.add(registerTools(() => host));
   const ready = search(pipelines, model, log);
-  return {
-    model,
-    launcher: services.launcher,
-    startOptions: (view) => startOptions(view, log),
+  const host: Host = {
+    ...commandHost,
+    scores: { traces: services.traces, replay: services.replay },
+    setup: services.setup,
+    links,
+    extension,
     log,
     pipelines,
     tree,
+    skills,
+    follower,
     drift,
+    driftEditors,
+    datasets,
+    rows,
+    live,
     openDriftSession: (post) => new DriftSession(driftHost, post),
     ready,
   };
+  return host;
 }
 
 async function search(pipelines: WorkspacePipelines, model: WorkspaceModel, log: LogChannel): Promise<void> {

@@ -9,16 +9,17 @@ interface MessageAction {
 }
 
 const command = (label: string, id: string, ...args: unknown[]): MessageAction => ({ label, run: () => vscode.commands.executeCommand(id, ...args) });
-const showLog = command("Show Log", "seesaw.showLog" satisfies CommandId);
-const openSetting = command("Open Setting", "workbench.action.openSettings", "seesaw.python.path" satisfies SettingKey);
+const showLog = command(vscode.l10n.t("Show Log"), "seesaw.showLog" satisfies CommandId);
+const openSetting = command(vscode.l10n.t("Open Setting"), "workbench.action.openSettings", "seesaw.python.path" satisfies SettingKey);
+const setUp = command(vscode.l10n.t("Set Up Runner"), "seesaw.setUpRunner" satisfies CommandId);
 
 /** What the person can do about an error, by its reason. Every message can also show the log. */
 const actionsByReason: Partial<Record<ErrorReason, MessageAction[]>> = {
-  "no-python": [openSetting],
-  "python-packages": [openSetting],
-  "bad-pipeline": [command("Open Pipeline File", "seesaw.openPipeline" satisfies CommandId)],
-  "already-running": [command("Show Stages", "seesaw.stages.focus")],
-  untrusted: [command("Manage Workspace Trust", "workbench.trust.manage")],
+  "no-python": [setUp, openSetting],
+  "python-packages": [setUp, openSetting],
+  "bad-pipeline": [command(vscode.l10n.t("Open Pipeline File"), "seesaw.openPipeline" satisfies CommandId)],
+  "already-running": [command(vscode.l10n.t("Show Stages"), "seesaw.stages.focus")],
+  untrusted: [command(vscode.l10n.t("Manage Workspace Trust"), "workbench.trust.manage")],
 };
 
 /** Logs an error and shows it with what can be done about it. A cancelled request is not an error. */
@@ -27,7 +28,7 @@ export async function showFailure(what: string, error: unknown, log: Log): Promi
   log.error(`${what}: ${error instanceof Error && !AppError.is(error) ? (error.stack ?? error.message) : messageOf(error)}`);
   const actions = [...(AppError.is(error) ? actionsByReason[error.reason] ?? [] : []), showLog];
   const [first, ...rest] = messageOf(error).split("\n");
-  const more = rest.length === 0 ? "" : ` (and ${rest.length} more, see the log)`;
+  const more = rest.length === 0 ? "" : vscode.l10n.t(" (and {0} more, see the log)", rest.length);
   const chosen = await vscode.window.showErrorMessage(`${what}: ${first}${more}`, ...actions.map(({ label }) => label));
   await actions.find(({ label }) => label === chosen)?.run();
 }

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
 
 /** The page of a webview: the only HTML string. Nothing but our own script runs, nothing is loaded from anywhere else. */
-export function panelHtml(webview: vscode.Webview, extension: vscode.Uri, page: { script: string; title: string; element: string }): string {
+export function panelHtml(webview: vscode.Webview, extension: vscode.Uri, page: { script: string; title: string; element: string; layout?: string }): string {
   const nonce = randomBytes(18).toString("base64url");
   const script = webview.asWebviewUri(vscode.Uri.joinPath(extension, "dist", page.script));
   const policy = [
@@ -24,7 +24,7 @@ export function panelHtml(webview: vscode.Webview, extension: vscode.Uri, page: 
     <style nonce="${nonce}">html, body { margin: 0; padding: 0; height: 100%; }</style>
   </head>
   <body>
-    <${page.element}></${page.element}>
+    <${page.element}${page.layout === undefined ? "" : ` layout="${escapeHtml(page.layout)}"`}></${page.element}>
     <script type="module" nonce="${nonce}" src="${escapeHtml(script.toString())}"></script>
   </body>
 </html>`;

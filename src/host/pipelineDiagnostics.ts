@@ -1,6 +1,7 @@
 import * as vscode from "vscode";
 import type { Diagnostic, SourceRange } from "../domain/pipeline/pipelineModel.ts";
 import { diagnosticCollectionName } from "../ids.ts";
+import { flagFindings, type FlagFinding } from "./pipelineFile/flagFindings.ts";
 import type { WorkspaceModel } from "./workspaceModel.ts";
 
 const severities: Record<Diagnostic["severity"], vscode.DiagnosticSeverity> = {
@@ -9,10 +10,11 @@ const severities: Record<Diagnostic["severity"], vscode.DiagnosticSeverity> = {
   info: vscode.DiagnosticSeverity.Information,
 };
 
-/** Shows the findings about every `seesaw.yaml` in the Problems view, and takes them back when they are mended. */
+/** Shows the findings about every `seesaw.yaml`, and the flags of its stages, in the Problems view, and takes them back when they are mended. */
 export class PipelineDiagnostics implements vscode.Disposable {
   private readonly collection = vscode.languages.createDiagnosticCollection(diagnosticCollectionName);
   private readonly subscription: vscode.Disposable;
+  private shown = "";
 
   constructor(model: WorkspaceModel) {
     this.subscription = model.onDidChange(() => this.update(model));
@@ -24,8 +26,13 @@ export class PipelineDiagnostics implements vscode.Disposable {
   }
 
   private update(model: WorkspaceModel): void {
+    const findings = model.views().flatMap((view): (Diagnostic | FlagFinding)[] => [...view.diagnostics, ...flagFindings(view)]);
+    // A live run changes the model with every step, its findings hardly ever.
+    const now = JSON.stringify(findings);
+    if (now === this.shown) return;
+    this.shown = now;
     const byFile = new Map<string, vscode.Diagnostic[]>();
-    for (const finding of model.views().flatMap((view) => view.diagnostics)) {
+    for (const finding of findings) {
       const uri = vscode.Uri.file(finding.file).toString();
       byFile.set(uri, [...(byFile.get(uri) ?? []), toVscode(finding)]);
     }
@@ -34,10 +41,14 @@ export class PipelineDiagnostics implements vscode.Disposable {
   }
 }
 
-function toVscode(finding: Diagnostic): vscode.Diagnostic {
+function toVscode(finding: Diagnostic | FlagFinding): vscode.Diagnostic {
   const diagnostic = new vscode.Diagnostic(toRange(finding.range), finding.message, severities[finding.severity]);
-  diagnostic.source = "Seesaw";
+  diagnostic.source = diagnosticCollectionName;
   diagnostic.code = finding.code;
+  if ("probes" in finding && finding.probes !== null) {
+    const start = new vscode.Location(vscode.Uri.file(finding.probes.file), new vscode.Position(0, 0));
+    diagnostic.relatedInformation = [new vscode.DiagnosticRelatedInformation(start, finding.probes.message)];
+  }
   return diagnostic;
 }
 

@@ -1,8 +1,10 @@
 import * as vscode from "vscode";
+import { recipeArgv } from "../targets/runnerEnv.ts";
 import { chooseRun } from "./choices.ts";
 import { showFailure } from "./errorMessages.ts";
 import type { RunCommandHost } from "./runStage.ts";
 import { isLive, isResumable, runLine } from "./runWords.ts";
+import { commandText } from "./stageDetail.ts";
 import type { NodeTarget } from "./stageNodes.ts";
 
 /** Asks a live run to stop, after a question: what it learned since its last checkpoint is lost. */
@@ -56,6 +58,33 @@ export async function showRunLog(host: RunCommandHost, target?: NodeTarget): Pro
     return void (await vscode.window.showTextDocument(file, { preview: true }));
   }
   void vscode.window.showInformationMessage(`${chosen.run.id} has written nothing yet.`);
+}
+
+/** Shows a run's folder: in the system's file manager, or where there is none, in the Explorer. */
+export async function revealRun(host: RunCommandHost, target?: NodeTarget): Promise<void> {
+  const chosen = await chooseRun(host.model.views(), target, "Reveal Run Folder", () => true);
+  if (chosen === undefined) return;
+  const here = vscode.env.uiKind === vscode.UIKind.Desktop && vscode.env.remoteName === undefined;
+  await vscode.commands.executeCommand(here ? "revealFileInOS" : "revealInExplorer", vscode.Uri.file(chosen.run.dir));
+}
+
+/** Copies the command line of a run as its agent started it. */
+export async function copyCommand(host: RunCommandHost, target?: NodeTarget): Promise<void> {
+  const chosen = await chooseRun(host.model.views(), target, "Copy Command", () => true);
+  if (chosen === undefined) return;
+  const { spec, dir } = chosen.run;
+  await vscode.env.clipboard.writeText(commandText(recipeArgv(spec.target.python, spec.recipe, dir, spec.launch)));
+  vscode.window.setStatusBarMessage(`The command of ${chosen.run.id} was copied`, 3000);
+}
+
+/** Takes a waiting stage out of the queue; called without one, the stage that waits longest. */
+export function cancelQueued({ queue }: RunCommandHost, target?: NodeTarget): void {
+  const item = target?.stage === undefined ? queue.waiting[0] : { file: target.file, stage: target.stage };
+  if (item !== undefined) queue.remove(item.file, item.stage);
+}
+
+export function continueQueue({ queue }: RunCommandHost): void {
+  queue.resume();
 }
 
 function rootOf(view: { uri: vscode.Uri }): string {

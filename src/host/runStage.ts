@@ -1,15 +1,19 @@
 import * as vscode from "vscode";
-import { formatPlural } from "../domain/format.ts";
+import { needsRows, plannedSteps } from "../domain/run/plannedSteps.ts";
+import { staleAfter } from "../domain/run/staleAfter.ts";
+import type { RunRecord } from "../storage/runs/runStore.ts";
 import type { Launcher, PythonHints, StageOutlook, StartOptions, StartedRun } from "../targets/launcher.ts";
-import { requirePython, type PythonChoice } from "../targets/python.ts";
+import { requirePython } from "../targets/python.ts";
 import { recipeArgv } from "../targets/runnerEnv.ts";
 import { readSetting } from "../config.ts";
-import { AppError } from "../util/errors.ts";
+import { AppError, messageOf } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
 import { chooseStage, type ChosenStage } from "./choices.ts";
 import { showFailure } from "./errorMessages.ts";
 import { pythonCandidates } from "./pythonExtensions.ts";
+import { queuePosition, type QueuedStage, type RunQueue } from "./runQueue.ts";
 import { runLine } from "./runWords.ts";
+import { commandText, stageDetail, type StagePreview } from "./stageDetail.ts";
 import type { NodeTarget } from "./stageNodes.ts";
 import type { PipelineView, WorkspaceModel } from "./workspaceModel.ts";
 
@@ -17,12 +21,18 @@ import type { PipelineView, WorkspaceModel } from "./workspaceModel.ts";
 export interface RunCommandHost {
   model: WorkspaceModel;
   launcher: Launcher;
+  queue: RunQueue;
   /** Trust, the setting and the Python extensions' choice, for whatever starts a program in `view`. */
   startOptions(view: PipelineView): Promise<StartOptions>;
+  /** Readable rows of a dataset file. */
+  countRows(path: string, signal: AbortSignal): Promise<number>;
   log: Log;
 }
 
-/** Run Stage: choose, see exactly what will happen, start detached. RunFollower then shows it in the status bar. */
+/** Counting the rows of a large file for an estimate is given up after this, in ms. */
+const countingMs = 3000;
+
+/** Run Stage: choose, see exactly what will happen, start detached or queue behind what runs. RunFollower then shows it in the status bar. */
 export async function runStage(host: RunCommandHost, target?: NodeTarget): Promise<void> {
   await host.model.refresh();
   let title = "Run Stage";
@@ -31,13 +41,34 @@ export async function runStage(host: RunCommandHost, target?: NodeTarget): Promi
     if (chosen === undefined) return;
     title = `Run ${chosen.stage.id}`;
     const current = await saved(host, chosen);
-    const { outlook, python } = await preview(host, current);
-    if (!(await confirmed(current, outlook, python))) return;
-    await start(host, current);
+    const item = { file: current.view.uri.fsPath, stage: current.stage.id };
+    const ahead = host.queue.live();
+    const busy = ahead.length > 0 || host.queue.starting !== null;
+    const position = queuePosition(host.queue, item.file, item.stage);
+    if (busy && position !== null) return void vscode.window.showInformationMessage(`${item.stage} is already queued, at position ${position}.`);
+    if (!(await confirmed(await preview(host, current, ahead)))) return;
+    if (busy) host.queue.add(item, ahead);
+    else await host.queue.launch(item, () => start(host, current, vscode.ProgressLocation.Notification));
   } catch (error) {
     await showFailure(title, error, host.log);
   } finally {
     await host.model.refresh();
+  }
+}
+
+/** Starts a stage whose turn has come; it was agreed to when it was queued. Returns its run folder. */
+export async function startQueued(host: RunCommandHost, { file, stage: id }: QueuedStage): Promise<string> {
+  try {
+    await host.model.refresh();
+    const view = host.model.view(file);
+    const stage = view?.pipeline?.stages.find((one) => one.id === id);
+    if (view?.pipeline == null || stage === undefined) throw new AppError("bad-pipeline", view === undefined ? `${file} is gone.` : `${view.label} has errors, or no stage ${id} any more.`);
+    const { dir } = await start(host, await saved(host, { view, pipeline: view.pipeline, stage }), vscode.ProgressLocation.Window);
+    await host.model.refresh();
+    return dir;
+  } catch (error) {
+    void showFailure(`Run ${id}`, error, host.log);
+    throw error;
   }
 }
 
@@ -66,36 +97,61 @@ async function saved(host: RunCommandHost, chosen: ChosenStage): Promise<ChosenS
   return { view, pipeline: view.pipeline, stage };
 }
 
-async function preview(host: RunCommandHost, { view, pipeline, stage }: ChosenStage): Promise<{ outlook: StageOutlook; python: PythonChoice & { command: string } }> {
+export async function preview(host: RunCommandHost, { view, pipeline, stage }: ChosenStage, ahead: readonly RunRecord[]): Promise<StagePreview> {
   return vscode.window.withProgress({ location: vscode.ProgressLocation.Window, title: `$(loading~spin) Checking what ${stage.id} needs` }, async () => {
-    const options = await host.startOptions(view);
-    const outlook = await host.launcher.outlook(pipeline, stage.id);
-    if (outlook.active !== null) throw new AppError("already-running", `${stage.id} is already running: ${runLine(outlook.active.state)}.`);
-    return { outlook, python: requirePython(await host.launcher.python(pipeline, stage.id, options)) };
+    const parent = stage.from;
+    const awaited = parent !== null && (ahead.some((run) => run.stage === parent) || host.queue.starting?.stage === parent || queuePosition(host.queue, view.uri.fsPath, parent) !== null);
+    const outlook = await host.launcher.outlook(pipeline, stage.id).catch((error: unknown) => {
+      if (awaited && AppError.is(error, "not-finished")) return null;
+      throw error;
+    });
+    if (outlook !== null && outlook.active !== null) throw new AppError("already-running", `${stage.id} is already running: ${runLine(outlook.active.state)}.`);
+    const python = requirePython(await host.launcher.python(pipeline, stage.id, await host.startOptions(view)));
+    const folder = `.seesaw/runs/${stage.id}-<time>`;
+    const starting = host.queue.starting;
+    return {
+      stage,
+      start: outlook === null || awaited ? `the last checkpoint of ${parent ?? ""}, which is to be done by then` : startWords(outlook.plan),
+      upToDate: awaited ? null : outlook?.upToDate?.id ?? null,
+      steps: plannedSteps(stage, needsRows(stage) ? await rowsOf(host, stage.data) : null),
+      data: vscode.workspace.asRelativePath(stage.data),
+      stale: view.chain === null ? [] : staleAfter(pipeline, view.chain, stage.id),
+      runs: view.listing.runs.filter((run) => run.stage === stage.id).length,
+      argv: recipeArgv(python.command, stage.recipe, folder, stage.launch),
+      folder,
+      label: view.label,
+      python: `${python.version ?? ""} from ${python.how}`.trim(),
+      ahead: ahead.length > 0 ? ahead.map((run) => `${run.stage}, ${runLine(run.state)}`) : starting === null ? [] : [`${starting.stage}, starting`],
+    };
   });
 }
 
-/** Shows the exact command, the start checkpoint, the steps and what will be written. */
-async function confirmed({ view, stage }: ChosenStage, { plan, upToDate }: StageOutlook, python: PythonChoice & { command: string }): Promise<boolean> {
-  const folder = `.seesaw/runs/${stage.id}-<time>`;
-  const argv = recipeArgv(python.command, stage.recipe, folder, stage.launch);
-  const steps = stage.args["max_steps"];
-  const detail = [
-    ...(upToDate === null ? [] : [`Up to date: ${upToDate.id} has the same inputs. Running again repeats it.`, ""]),
-    `Starts from ${plan.start.label}${plan.start.run === null ? ", the base model" : ` of ${plan.start.run}`}.`,
-    `${typeof steps === "number" ? formatPlural(steps, "step") : "Steps as the data and arguments give"} of ${stage.recipe} on ${vscode.workspace.asRelativePath(stage.data)}${plan.replay === null ? "" : `, ${Math.round((stage.replay?.ratio ?? 0) * 100)} % replay from ${plan.replay.buffer}`}.`,
-    `Writes checkpoints, traces and a journal to ${folder}, next to ${view.label}. Nothing is overwritten.`,
-    "",
-    argv.map(quoted).join(" "),
-    "",
-    `Python${python.version === null ? "" : ` ${python.version}`} from ${python.how}. The run goes on when this window is closed.`,
-  ].join("\n");
-  const go = "Start";
-  return (await vscode.window.showInformationMessage(`Run stage ${stage.id}?`, { modal: true, detail }, go)) === go;
+function startWords({ start }: StageOutlook["plan"]): string {
+  return `${start.label}${start.run === null ? ", the base model" : ` of ${start.run}`}`;
 }
 
-async function start(host: RunCommandHost, { view, pipeline, stage }: ChosenStage): Promise<StartedRun> {
-  const progress = { location: vscode.ProgressLocation.Notification, title: `Starting ${stage.id}`, cancellable: true };
+/** For an estimate only: what cannot be counted soon, or at all, is not known. */
+async function rowsOf(host: RunCommandHost, path: string): Promise<number | null> {
+  try {
+    return await host.countRows(path, AbortSignal.timeout(countingMs));
+  } catch (error) {
+    host.log.info(`The rows of ${path} were not counted: ${messageOf(error)}`);
+    return null;
+  }
+}
+
+/** Shows the exact command, the start checkpoint, the steps and what will be written, and asks. */
+async function confirmed(preview: StagePreview): Promise<boolean> {
+  const queue = preview.ahead.length > 0;
+  const go = queue ? "Queue" : "Start";
+  const copy = "Copy Command";
+  const answer = await vscode.window.showInformationMessage(`${queue ? "Queue" : "Run"} stage ${preview.stage.id}?`, { modal: true, detail: stageDetail(preview) }, go, copy);
+  if (answer === copy) await vscode.env.clipboard.writeText(commandText(preview.argv));
+  return answer === go;
+}
+
+export async function start(host: RunCommandHost, { view, pipeline, stage }: ChosenStage, location: vscode.ProgressLocation): Promise<StartedRun> {
+  const progress = { location, title: `Starting ${stage.id}`, cancellable: true };
   return vscode.window.withProgress(progress, async (report, token) => {
     report.report({ message: "checking packages, data and disk space" });
     const abort = new AbortController();
@@ -105,9 +161,4 @@ async function start(host: RunCommandHost, { view, pipeline, stage }: ChosenStag
     for (const note of started.notes) host.log.info(note);
     return started;
   });
-}
-
-/** As a shell would need it: only for reading, nothing is ever run through a shell. */
-function quoted(argument: string): string {
-  return /^[\w./:=@%+<>-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", `'\\''`)}'`;
 }

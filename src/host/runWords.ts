@@ -38,6 +38,14 @@ function liveLine(state: RunState): string {
   return parts.join(" · ") || "starting";
 }
 
+/** The run in the status bar: `tool 45/120 · ETA 6 s`. */
+export function statusBarText(stage: string, state: RunState): string {
+  const steps = state.total > 0 ? ` ${state.step}/${state.total}` : "";
+  const doing = state.status === "stopping" ? "stopping" : state.phase !== null && state.phase !== "train" ? phaseWords[state.phase] : null;
+  const parts = [doing, state.etaSeconds === null || state.status === "stopping" ? null : `ETA ${formatDuration(state.etaSeconds)}`].filter((part) => part !== null);
+  return [`${stage}${steps}`, ...(parts.length === 0 && steps === "" ? ["starting"] : parts)].join(" · ");
+}
+
 export const statusWords: Record<RunStatus, string> = {
   starting: "starting",
   running: "running",

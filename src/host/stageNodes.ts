@@ -1,11 +1,12 @@
 import type { ChainCheckpoint, ChainRun } from "../domain/run/chain.ts";
 import { flagText, flagTitle } from "../domain/run/flagText.ts";
-import { formatBytes } from "../domain/format.ts";
+import { formatBytes, formatPlural } from "../domain/format.ts";
 import type { Stage } from "../domain/pipeline/pipelineModel.ts";
 import type { RunStatus } from "../domain/run/runState.ts";
 import type { Split } from "../protocol/runSpec.ts";
 import type { TreeContext } from "../ids.ts";
 import type { PipelineView } from "./workspaceModel.ts";
+import { emptyQueue, queueNote, queuePosition, type QueueView } from "./runQueue.ts";
 import { endText, isLive, isResumable, runLine, statusWords } from "./runWords.ts";
 
 /** What a command needs to know about the item it was called on. */
@@ -15,6 +16,8 @@ export interface NodeTarget {
   run?: string;
   skill?: string;
   split?: Split;
+  /** A probe of the set. */
+  row?: number;
 }
 
 /** One item of the Stages tree, as data. */
@@ -35,9 +38,9 @@ export interface StageNode {
 }
 
 /** The tree of all pipelines. With one pipeline its stages are the top level. */
-export function stageNodes(views: readonly PipelineView[]): StageNode[] {
+export function stageNodes(views: readonly PipelineView[], queue: QueueView = emptyQueue): StageNode[] {
   const [only] = views;
-  if (views.length === 1 && only !== undefined) return pipelineChildren(only);
+  if (views.length === 1 && only !== undefined) return pipelineChildren(only, queue);
   return views.map((view) => {
     const errors = view.diagnostics.filter((diagnostic) => diagnostic.severity === "error").length;
     return node(view, view.label, {
@@ -46,27 +49,27 @@ export function stageNodes(views: readonly PipelineView[]): StageNode[] {
       tooltip: view.uri.fsPath,
       icon: { name: "list-tree" },
       context: "pipeline",
-      children: pipelineChildren(view),
+      children: pipelineChildren(view, queue),
       expanded: true,
     });
   });
 }
 
-function pipelineChildren(view: PipelineView): StageNode[] {
+function pipelineChildren(view: PipelineView, queue: QueueView): StageNode[] {
   const nodes: StageNode[] = [];
   if (view.pipeline === null) {
     const [first] = view.diagnostics.filter((diagnostic) => diagnostic.severity === "error");
     const place = first === undefined ? "" : `line ${first.range.line}`;
     nodes.push(node(view, "invalid", { label: "seesaw.yaml has errors", description: place, tooltip: first?.message ?? "", icon: error, context: "note", opens: "pipeline" }));
   }
-  for (const stage of view.shown?.stages ?? []) nodes.push(stageNode(view, stage));
+  for (const stage of view.shown?.stages ?? []) nodes.push(stageNode(view, stage, queue));
   for (const run of view.listing.unreadable) {
     nodes.push(node(view, run.id, { label: run.id, description: "cannot be read", tooltip: run.message, icon: { name: "warning", color: "list.warningForeground" }, context: "note" }));
   }
   return nodes;
 }
 
-function stageNode(view: PipelineView, stage: Stage): StageNode {
+function stageNode(view: PipelineView, stage: Stage, queue: QueueView): StageNode {
   const runs = view.listing.runs.filter((run) => run.stage === stage.id);
   const newest = view.chain?.newest[stage.id] ?? null;
   const checkpoint = view.chain?.checkpoints.find((one) => one.stage === stage.id) ?? null;
@@ -75,14 +78,15 @@ function stageNode(view: PipelineView, stage: Stage): StageNode {
   const live = newest !== null && isLive(newest.state.status);
   const target = { stage: stage.id, ...(newest === null ? {} : { run: newest.id }) };
   const stale = !live && checkpoint?.status === "stale" && newest?.id === checkpoint.run?.id;
-  const words = newest === null ? "not run yet" : stale ? `stale · ${runLine(newest.state)}` : runLine(newest.state);
+  const position = live ? null : queuePosition(queue, view.uri.fsPath, stage.id);
+  const words = position !== null ? `queued · position ${position}${queue.paused === null ? "" : " · paused"}` : newest === null ? "not run yet" : stale ? `stale · ${runLine(newest.state)}` : runLine(newest.state);
   const skills = [...new Set(raised.map((flag) => flag.skill))];
   return node(view, stage.id, {
     label: stage.id,
-    description: raised.length === 0 ? words : `⚑ ${skills.join(", ")} · ${words}`,
-    tooltip: stageTooltip(stage, newest, checkpoint),
-    icon: newest === null ? { name: "circle-large-outline" } : stale ? { name: "history" } : statusIcon(newest.state.status),
-    context: live ? "stage.live" : "stage",
+    description: raised.length === 0 || position !== null ? words : `⚑ ${skills.join(", ")} · ${words}`,
+    tooltip: [stageTooltip(stage, newest, checkpoint), ...(position === null ? [] : [queue.paused ?? (position === 1 ? "Starts when the present run is done." : `Starts when the present run and ${formatPlural(position - 1, "queued stage")} before it are done.`), queueNote])].join("\n"),
+    icon: position !== null ? { name: queue.paused === null ? "watch" : "debug-pause" } : newest === null ? { name: "circle-large-outline" } : stale ? { name: "history" } : statusIcon(newest.state.status),
+    context: live ? "stage.live" : position === null ? "stage" : queue.paused === null ? "stage.queued" : "stage.paused",
     target,
     children: [
       ...raised.map((flag) =>

@@ -1,9 +1,9 @@
 import * as vscode from "vscode";
-import type { CommandId, ViewId } from "../ids.ts";
+import type { ViewId } from "../ids.ts";
+import type { QueueView } from "./runQueue.ts";
 import { stageNodes, type StageNode } from "./stageNodes.ts";
+import { treeItem } from "./treeItem.ts";
 import type { WorkspaceModel } from "./workspaceModel.ts";
-
-const clicks: Record<NonNullable<StageNode["opens"]>, CommandId> = { drift: "seesaw.showDrift", pipeline: "seesaw.openPipeline" };
 
 /** The words of a live run change at most so often, in ms: every redraw takes the buttons of a row from under the mouse. */
 const progressMs = 1000;
@@ -15,30 +15,23 @@ export class StagesTree implements vscode.TreeDataProvider<StageNode>, vscode.Di
   private readonly subscription: vscode.Disposable;
   private readonly view: vscode.TreeView<StageNode>;
   private readonly model: WorkspaceModel;
+  private readonly queue: QueueView;
   private shown = "";
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(model: WorkspaceModel) {
+  constructor(model: WorkspaceModel, queue: QueueView) {
     this.model = model;
+    this.queue = queue;
     this.view = vscode.window.createTreeView<StageNode>("seesaw.stages" satisfies ViewId, { treeDataProvider: this, showCollapseAll: true });
     this.subscription = model.onDidChange(() => this.update());
   }
 
   getChildren(parent?: StageNode): StageNode[] {
-    return parent?.children ?? stageNodes(this.model.views());
+    return parent?.children ?? stageNodes(this.model.views(), this.queue);
   }
 
   getTreeItem(node: StageNode): vscode.TreeItem {
-    const state = vscode.TreeItemCollapsibleState;
-    const item = new vscode.TreeItem(node.label, node.children.length === 0 ? state.None : node.expanded ? state.Expanded : state.Collapsed);
-    item.id = node.id;
-    item.description = node.description;
-    item.tooltip = node.tooltip;
-    item.contextValue = node.context;
-    item.iconPath = new vscode.ThemeIcon(node.icon.name, node.icon.color === undefined ? undefined : new vscode.ThemeColor(node.icon.color));
-    item.accessibilityInformation = { label: `${node.label}, ${node.description}` };
-    if (node.opens !== null) item.command = { command: clicks[node.opens], title: node.label, arguments: [node.target] };
-    return item;
+    return treeItem(node);
   }
 
   dispose(): void {
@@ -48,10 +41,11 @@ export class StagesTree implements vscode.TreeDataProvider<StageNode>, vscode.Di
     this.changed.dispose();
   }
 
-  private update(): void {
+  /** The runs or the queue changed. */
+  update(): void {
     const flagged = this.model.views().flatMap((view) => Object.values(view.chain?.newest ?? {})).filter((run) => run.state.flags.some(({ state }) => state === "drifting" || state === "confirmed"));
     this.view.badge = flagged.length === 0 ? undefined : { value: flagged.length, tooltip: `${flagged.length === 1 ? "1 stage has" : `${flagged.length} stages have`} a flag` };
-    const shape = shapeOf(stageNodes(this.model.views()));
+    const shape = shapeOf(stageNodes(this.model.views(), this.queue));
     if (shape !== this.shown) {
       this.shown = shape;
       this.redraw();

@@ -1,3 +1,4 @@
+import type { FlagState } from "./journal.ts";
 import type { WireNumber } from "./numbers.ts";
 import type { Split } from "./runSpec.ts";
 
@@ -53,6 +54,8 @@ export interface DriftSnapshot {
   /** What the list does not show, and why: skipped rows, checkpoints that cannot be compared. */
   notes: string[];
   film: DriftFilm | null;
+  /** The chosen skill over the whole chain; null when nothing of it was scored or checked. */
+  chart: DriftChart | null;
   /** True while the host computes what was selected last. */
   busy: boolean;
 }
@@ -81,6 +84,28 @@ export interface DriftCheckpoint {
   /** Why it is missing or not comparable, or that it is stale. */
   note: string | null;
   isReference: boolean;
+  /** Index of the checkpoint this one is compared with; null: with none. */
+  against: number | null;
+}
+
+/** One skill over the whole chain: what the report draws, as data. `x` counts steps since M0. */
+export interface DriftChart {
+  skill: string;
+  /** The stage that trains the skill; null when there is none of its name. */
+  ownStage: string | null;
+  stages: { stage: string; label: string; from: number; to: number }[];
+  splits: { split: Split; accuracy: ChartPoint[]; logprob: ChartPoint[] }[];
+  flags: { x: number; state: FlagState; title: string; text: string }[];
+}
+
+/** Accuracy as a share with its 95 % interval, or the mean change of the reference answers' log-probability since M0, in nats. */
+export interface ChartPoint {
+  x: number;
+  y: WireNumber;
+  low: number | null;
+  high: number | null;
+  /** `M2` at the end of a stage, else `search 20`. */
+  label: string;
 }
 
 /** Marks and changes are one per checkpoint, in the order of `checkpoints`. */
@@ -106,6 +131,8 @@ export interface DriftFilm {
   row: number;
   line: number;
   prompt: string;
+  /** The reference answer, shortened: what a greedy answer is held against where no other answer is there. */
+  reference: string;
   /** Index of the first token that is shown, and how many the reference has: a long one is shown in parts. */
   from: number;
   total: number;

@@ -100,6 +100,26 @@ export async function findPython(request: PythonRequest): Promise<PythonChoice> 
   };
 }
 
+/** A Python that an environment can be made from: its packages do not matter. */
+export type BasePython = Pick<PythonChoice, "how"> & { command: string; version: string };
+
+/** The first Python of the chain that starts and is new enough, whatever it has installed. AppError("no-python") with the reason where there is none. */
+export async function findBasePython(request: PythonRequest): Promise<BasePython> {
+  const problems: string[] = [];
+  for (const place of pythonPlaces(request)) {
+    const { command, how, version, problems: found } = await askPython(place, request);
+    if (command !== null && version !== null && newEnough(version)) return { command, how, version };
+    problems.push(...found);
+    if (place.named) break;
+  }
+  throw new AppError("no-python", problems[0] ?? "No Python was found: neither python3 nor python is on PATH. Install Python 3.10 or newer (Debian and Ubuntu: python3 and python3-venv), or name one in the setting seesaw.python.path.");
+}
+
+function newEnough(version: string): boolean {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  return major > requiredVersion[0] || (major === requiredVersion[0] && minor >= requiredVersion[1]);
+}
+
 /** The choice as an error, for callers that cannot go on without a Python. */
 export function requirePython(choice: PythonChoice): PythonChoice & { command: string } {
   const { command } = choice;
@@ -132,8 +152,7 @@ async function askPython(place: PythonPlace, request: PythonRequest): Promise<Om
     else packages[name] = version;
   }
   const problems: string[] = [];
-  const [major = 0, minor = 0] = answer.version.split(".").map(Number);
-  if (major < requiredVersion[0] || (major === requiredVersion[0] && minor < requiredVersion[1])) {
+  if (!newEnough(answer.version)) {
     problems.push(`${place.command} (${place.how}) is Python ${answer.version}, but 3.10 or newer is needed: choose another with --python or the setting seesaw.python.path.`);
   } else if (missing.length > 0) {
     const list = missing.length === 1 ? `${missing[0]} is` : `${missing.slice(0, -1).join(", ")} and ${missing.at(-1)} are`;

@@ -10,6 +10,8 @@ export interface RunOptions {
   /** Milliseconds until the program is killed. */
   timeout?: number;
   signal?: AbortSignal;
+  /** Told of both streams as they come. */
+  onOutput?: (text: string) => void;
   /** Bytes kept of each stream; what comes after is read and dropped. */
   maxBytes?: number;
 }
@@ -46,6 +48,8 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
   const err = collect(limit);
   child.stdout?.on("data", out.add);
   child.stderr?.on("data", err.add);
+  const { onOutput } = options;
+  if (onOutput !== undefined) for (const stream of [child.stdout, child.stderr]) stream?.on("data", textOf(onOutput));
   child.stdin?.on("error", () => {}); // it need not read all its input
   child.stdin?.end(options.input);
 
@@ -127,6 +131,12 @@ function cannotStart(program: string, error: Error): AppError {
         ? "it may not be executed: check its permissions"
         : error.message;
   return new AppError("spawn-failed", `${program} could not be started: ${why}.`, { cause: error });
+}
+
+/** Bytes as text; a character that comes in two parts is given when it is whole. */
+function textOf(tell: (text: string) => void): (chunk: Buffer) => void {
+  const decoder = new TextDecoder();
+  return (chunk) => tell(decoder.decode(chunk, { stream: true }));
 }
 
 function collect(limit: number): { add(chunk: Buffer): void; bytes(): Uint8Array; cut(): boolean } {

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { commandIds, contextKeys, settingKeys, viewIds } from "../../src/ids.ts";
+import { commandIds, contextKeys, toolIds, walkthroughId, settingKeys, viewIds } from "../../src/ids.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 const read = (file: string): string => readFileSync(join(root, file), "utf8");
@@ -26,6 +26,8 @@ interface Manifest {
     configuration: { properties: Record<string, { type: string; scope: string; default: unknown }> };
     colors: { id: string; defaults: Record<string, string> }[];
     yamlValidation: { url: string }[];
+    walkthroughs: { id: string; steps: { id: string; media: { svg: string }; completionEvents: string[] }[] }[];
+    languageModelTools: { name: string; modelDescription: string; userDescription: string; inputSchema: { properties: Record<string, { type: string; description: string }>; required?: string[] } }[];
   };
 }
 const text = read("package.json");
@@ -67,7 +69,7 @@ test("context keys: every key of ids.ts is used in a when clause, and every clau
 });
 
 test("tree contexts of the menus are those the tree sets", () => {
-  const contexts = ["pipeline", "stage", "stage.live", "run", "run.live", "run.resumable", "checkpoint", "note"];
+  const contexts = ["pipeline", "stage", "stage.live", "stage.queued", "stage.paused", "run", "run.live", "run.resumable", "checkpoint", "note"];
   const source = read("src/ids.ts");
   for (const context of contexts) assert.ok(source.includes(`"${context}"`), context);
   for (const { when } of contributes.menus["view/item/context"] ?? []) {
@@ -80,7 +82,7 @@ test("tree contexts of the menus are those the tree sets", () => {
 test("whatever starts or stops a program is hidden from menus of untrusted workspaces", () => {
   for (const [menu, items] of Object.entries(contributes.menus)) {
     if (menu === "commandPalette") continue; // there the command says why it does nothing
-    for (const { command, when } of items) if (/runStage|stopRun|resumeRun/.test(command)) assert.match(when ?? "", /isWorkspaceTrusted/, `${menu}: ${command}`);
+    for (const { command, when } of items) if (/runStage|rerunStage|stopRun|resumeRun|continueQueue/.test(command)) assert.match(when ?? "", /isWorkspaceTrusted/, `${menu}: ${command}`);
   }
 });
 
@@ -114,12 +116,41 @@ test("texts: every %key% is in both languages, and no text is left over", () => 
   }
 });
 
+test("tools: ids.ts and package.json agree both ways, and each says what it reads of an input", () => {
+  const tools = contributes.languageModelTools;
+  assert.deepEqual(sorted(tools.map(({ name }) => name)), sorted(toolIds));
+  for (const { name, modelDescription, inputSchema } of tools) {
+    assert.match(modelDescription, name === "seesaw_runStage" ? /always asked first/ : /Read only\./, name);
+    // What a model may send is what the code reads, and the other way round.
+    const source = read(`src/host/agents/${name.replace("seesaw_", "")}${name === "seesaw_runStage" ? "Tool" : ""}.ts`);
+    const fields = [...(/fields = \{(.*?)\} as const/s.exec(source) ?? /readInput\(input, \{(.*?)\}\)/s.exec(source) ?? [])[1]?.matchAll(/(\w+): "(text|count|row)"/g) ?? []].map(([, field]) => field ?? "");
+    assert.deepEqual(sorted(fields), sorted(Object.keys(inputSchema.properties)), name);
+    for (const required of inputSchema.required ?? []) assert.ok(required in inputSchema.properties);
+  }
+});
+
+test("walkthrough: its pictures are there, and what completes a step exists", () => {
+  const [walkthrough] = contributes.walkthroughs;
+  assert.equal(walkthrough?.id, walkthroughId);
+  const welcome = read("package.nls.json") + read("package.nls.zh-cn.json");
+  assert.equal(welcome.split(`openWalkthrough?%22seesaw.seesaw%23${walkthroughId}%22`).length - 1, 4, "both empty states link to it, in both languages");
+  for (const { id, media, completionEvents } of walkthrough?.steps ?? []) {
+    assert.ok(existsSync(join(root, media.svg)), id);
+    assert.doesNotMatch(read(media.svg), /<script|href=|https?:(?!\/\/www\.w3\.org\/2000\/svg)/, id);
+    for (const event of completionEvents) {
+      const [kind, name] = event.split(":");
+      const known: Record<string, readonly string[]> = { onCommand: commandIds, onView: viewIds, onContext: Object.keys(contextKeys) };
+      assert.ok(known[kind ?? ""]?.includes(name ?? ""), `${id}: ${event}`);
+    }
+  }
+});
+
 test("files the manifest names are there", () => {
   const names = [manifest.icon, ...contributes.viewsContainers.activitybar.map(({ icon }) => icon), ...contributes.yamlValidation.map(({ url }) => url)];
   for (const name of names) assert.ok(existsSync(join(root, name)), name);
   const png = readFileSync(join(root, manifest.icon));
   assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [128, 128], "the icon is 128 × 128");
-  assert.match(manifest.activationEvents.join(), /^workspaceContains:\*\*\/seesaw\.yaml$/);
+  assert.match(manifest.activationEvents.join(), /^workspaceContains:\*\*\/seesaw\.yaml,onUri$/);
 });
 
 test("the page's policy is strict", () => {

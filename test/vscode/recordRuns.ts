@@ -1,11 +1,13 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import Database from "better-sqlite3";
 import { parsePipeline } from "../../src/domain/pipeline/pipeline.ts";
 import type { Pipeline, Stage } from "../../src/domain/pipeline/pipelineModel.ts";
+import { rowHashes } from "../../src/domain/rows/canonical.ts";
+import { parseJson } from "../../src/domain/rows/jsonText.ts";
 import type { EventBodies, EventType, FlagBody } from "../../src/protocol/journal.ts";
-import type { RunSpec, Split } from "../../src/protocol/runSpec.ts";
+import type { ReplaySpec, RunSpec, Split } from "../../src/protocol/runSpec.ts";
 import { makeScores, tokenize, type Knowledge } from "./madeUpScores.ts";
 
 /**
@@ -68,6 +70,7 @@ function writeRun(pipeline: Pipeline, stage: Stage, ids: Readonly<Record<string,
   }
   emit("checkpoint.saved", { step: steps, path: `checkpoints/step-${String(steps).padStart(6, "0")}`, kind: "full", final: true, weights_hash: sha(spec.id), bytes: 1_638_400 });
   emit("probe.cost", { probe_s: 1.4, stage_s: 14, share: 0.1 });
+  if (spec.replay !== null) writeReplay(dir, spec.replay, pipeline.root, steps);
   emit("run.finished", { reason: { kind: "done" } });
   flush();
   return spec.id;
@@ -103,7 +106,7 @@ function newRun(pipeline: Pipeline, stage: Stage, ids: Readonly<Record<string, s
     start: { checkpoint: pipeline.base, label: parentStage === undefined ? "M0" : `M${parentStage.index}`, run: parent, step: parent === null ? null : Number(parentStage?.args["max_steps"] ?? 80) },
     base: pipeline.base, data: stage.data, inputs: [], args: stage.args, adapter: stage.adapter, launch: stage.launch, seed: pipeline.seed, save_every: stage.save_every,
     skills: pipeline.skills.map(({ id: skill, probes, check, segments }) => ({ id: skill, probes, check, segments, own_stage: pipeline.stages.some((one) => one.id === skill) ? skill : null })),
-    probe: stage.probe, flags: pipeline.flags, replay: null,
+    probe: stage.probe, flags: pipeline.flags, replay: replaySpec(pipeline, stage),
     target: { id: "local", kind: "local", python: "/nowhere/python" },
     env: stage.env, fingerprint: sha(id), trusted: true, versions: { python: "3.11.2" },
   };
@@ -172,7 +175,7 @@ function writeTrace(path: string, probes: string, about: { run: string; stage: s
       const prompt = messages.at(-2)?.content ?? "";
       const texts = tokenize(reference);
       const scores = makeScores(texts, `${about.skill} ${row}`, knowledge, about.skill, id);
-      insertProbe.run(row, row + 1, sha(line), prompt, reference, JSON.stringify(tags ?? []), texts.length, scores.nll, scores.meanEntropy, scores.worst, scores.correct ? 1 : 0, scores.correct ? reference : scores.generated);
+      insertProbe.run(row, row + 1, fullHash(line), prompt, reference, JSON.stringify(tags ?? []), texts.length, scores.nll, scores.meanEntropy, scores.worst, scores.correct ? 1 : 0, scores.correct ? reference : scores.generated);
       insertTokens.run(row, blob(Uint32Array.from(scores.ids)), blob(Uint32Array.from(scores.ends)), blob(Float32Array.from(scores.logprob)), blob(Float32Array.from(scores.entropy)), blob(Uint32Array.from(scores.rank)), blob(Uint32Array.from(scores.topIds)), blob(Float32Array.from(scores.topLogprob)), blob(Uint8Array.from(scores.segment)));
       correct += scores.correct ? 1 : 0;
       total += texts.length;
@@ -188,6 +191,42 @@ function writeTrace(path: string, probes: string, about: { run: string; stage: s
 
 function blob(array: Uint32Array | Float32Array | Uint8Array): Buffer {
   return Buffer.from(array.buffer, array.byteOffset, array.byteLength);
+}
+
+function replaySpec(pipeline: Pipeline, stage: Stage): ReplaySpec | null {
+  const buffer = pipeline.buffers.find(({ id }) => id === stage.replay?.buffer);
+  if (stage.replay === null || buffer === undefined) return null;
+  const from = buffer.from.map((source) => ({ stage: source, data: pipeline.stages.find(({ id }) => id === source)?.data ?? "", skill: source }));
+  return { ...stage.replay, rows: buffer.rows, from, quality: buffer.quality, diversity: buffer.diversity };
+}
+
+/** The frozen buffer, every so many good rows of each source, and one draw of ten rows a step; none is a near-duplicate. */
+function writeReplay(dir: string, spec: ReplaySpec, root: string, steps: number): void {
+  const dropped = { quality: 0, duplicate: 0, probe: 0 };
+  const sources: { stage: string; data: string; rows: number; kept: number; taken: number }[] = [];
+  const rows = spec.from.flatMap(({ stage, data }) => {
+    const lines = readFileSync(data, "utf8").split("\n").filter((line) => line.trim() !== "");
+    const least = spec.quality !== null && "min" in spec.quality ? spec.quality.min : -Infinity;
+    const good = lines.flatMap((line, index) => {
+      const parsed = parseJson(line);
+      const { reward } = JSON.parse(line) as { reward?: number };
+      return parsed.ok && (reward ?? -1) >= least ? [{ index, hashes: rowHashes(parsed.value, sha) }] : [];
+    });
+    dropped.quality += lines.length - good.length;
+    const quota = Math.min(good.length, Math.floor(spec.rows / spec.from.length));
+    sources.push({ stage, data: relative(root, data), rows: lines.length, kept: good.length, taken: quota });
+    const stride = Math.floor(good.length / quota);
+    return good.filter((_, place) => place % stride === 0).slice(0, quota).map(({ index, hashes: { full, prompt, answer } }) => ({ hash: full, prompt_hash: prompt, answer_hash: answer, source: relative(root, data), line: index + 1, since: stage }));
+  });
+  writeFileSync(join(dir, "buffer.json"), JSON.stringify({ v: 1, buffer: spec.buffer, seed: 0, ratio: spec.ratio, rows, dropped, sources }));
+  const draws = Array.from({ length: steps }, (_, step) => ({ v: 1, seq: step + 2, attempt: 1, step: step + 1, draws: Array.from({ length: 10 }, (__, place) => [rows[(step * 10 + place) % rows.length]?.hash, 1]), buffer: spec.buffer }));
+  writeFileSync(join(dir, "ledger.jsonl"), [{ v: 1, seq: 1, attempt: 1, resumed_from: null }, ...draws].map((line) => `${JSON.stringify(line)}\n`).join(""));
+}
+
+/** The row's identity, as the runner writes it. */
+function fullHash(line: string): string {
+  const parsed = parseJson(line);
+  return parsed.ok ? rowHashes(parsed.value, sha).full : sha(line);
 }
 
 function sha(text: string): string {

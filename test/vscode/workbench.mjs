@@ -73,6 +73,16 @@ export async function driftFrame(page) {
   return inner;
 }
 
+/** The Token Drift page in an editor tab, as a frame: beside the side bar's there are two webviews. */
+export async function driftEditor(page) {
+  return until("Token Drift in an editor", async () => {
+    for (const frame of page.frames()) {
+      if ((await frame.locator('seesaw-drift-app[layout="editor"]').count().catch(() => 0)) > 0) return frame;
+    }
+    return null;
+  });
+}
+
 /** Rows of the Stages tree. */
 export function stageRow(page, text) {
   return page.locator(".pane-body .monaco-list-row", { hasText: text }).first();

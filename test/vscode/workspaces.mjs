@@ -8,11 +8,12 @@ import { root } from "../../.config/scripts/setup.mjs";
 const sample = join(root, "media", "sample");
 const copySample = (to) => cpSync(sample, to, { recursive: true, filter: (source) => !source.includes(".seesaw") });
 
-/** The sample with recorded runs of its first three stages, the second with a failed run before it. */
+/** The sample with recorded runs of its first three stages, the second with a failed run before it; the variant with replay too. */
 export function recordedWorkspace(dir, stages = ["math", "search", "tool"]) {
   fresh(dir);
   copySample(dir);
   recordRuns({ root: dir, stages, failedFirst: ["search"] });
+  recordRuns({ root: join(dir, "replay"), stages });
   return dir;
 }
 

@@ -1,9 +1,11 @@
-import { LitElement, css, html, type TemplateResult } from "lit";
+import { LitElement, css, html, nothing, type TemplateResult } from "lit";
+import { diffTexts, type TextDiff } from "../../src/domain/drift/textDiff.ts";
+import { formatPercent } from "../../src/domain/format.ts";
 import type { DriftCheckpoint, DriftFilm, FilmRow } from "../../src/protocol/webview.ts";
 import { checkMarks, checkpointName, markStyle } from "../marks.ts";
-import { shared, tokenClasses } from "../styles.ts";
+import { shared } from "../styles.ts";
 
-/** What each checkpoint really writes for the prompt, with the place where it leaves the reference. */
+/** What each checkpoint really writes for the prompt, held against the answer of the checkpoint it is compared with. */
 export class AnswerList extends LitElement {
   static override properties = { film: { attribute: false }, checkpoints: { attribute: false } };
   declare film: DriftFilm;
@@ -11,7 +13,6 @@ export class AnswerList extends LitElement {
 
   static override styles = [
     shared,
-    tokenClasses,
     css`
       :host {
         display: block;
@@ -26,10 +27,10 @@ export class AnswerList extends LitElement {
         grid-template-columns: 28px minmax(0, 1fr) 14px;
         column-gap: 6px;
         padding: 1px 0;
-        line-height: 18px;
+        line-height: 20px;
       }
       .text {
-        max-height: 72px;
+        max-height: 100px;
         overflow-y: auto;
         font-family: var(--mono);
         font-size: 12px;
@@ -40,11 +41,43 @@ export class AnswerList extends LitElement {
       .mark {
         text-align: right;
       }
+      ins {
+        color: var(--vscode-foreground);
+        text-decoration: none;
+        background: var(--vscode-diffEditor-insertedTextBackground);
+        border-bottom: 1px solid currentcolor;
+      }
+      del {
+        color: var(--vscode-foreground);
+        background: var(--vscode-diffEditor-removedTextBackground);
+        text-decoration: line-through;
+        text-decoration-color: var(--failed);
+      }
+      .leaves {
+        display: inline-block;
+        width: 0;
+        height: 14px;
+        margin: 0 2px;
+        vertical-align: -2px;
+        border-left: 2px solid var(--failed);
+      }
+      .leaves::before {
+        display: block;
+        width: 6px;
+        height: 5px;
+        margin-left: -4px;
+        background: var(--failed);
+        clip-path: polygon(0 0, 100% 0, 50% 100%);
+        content: "";
+      }
     `,
   ];
 
   override render(): TemplateResult {
-    return html`<h3>Greedy answers <span class="dim">· marked from where they leave the reference</span></h3>
+    const bases = new Set(this.film.rows.map((row) => this.base(row)?.name ?? null).filter((name) => name !== null));
+    const [only] = bases;
+    const against = bases.size === 1 && only !== undefined ? `against ${only}` : "against what each is compared with";
+    return html`<h3>Greedy answers <span class="dim">${bases.size === 0 ? nothing : html`· ${against}: <del>gone</del> <ins>new</ins>, ▾ where they part`}</span></h3>
       <ul>
         ${this.film.rows.map((row) => this.answer(row))}
       </ul>`;
@@ -55,16 +88,44 @@ export class AnswerList extends LitElement {
     if (checkpoint === undefined) return html``;
     const mark = checkMarks[row.check];
     const style = markStyle(row.check, row.checkpoint, this.checkpoints);
-    // What a checkpoint before the reference wrote is there to be read, not to be held against it.
-    const cut = (style === "before" ? null : row.diverges) ?? row.generated?.length ?? 0;
-    const text =
-      row.generated === null
-        ? html`<span class="dim">not generated</span>`
-        : html`${row.generated.slice(0, cut)}<span class="token ${row.check === "failed" ? "lost" : "weakened"}" ?hidden=${cut >= row.generated.length}>${row.generated.slice(cut)}</span>`;
     return html`<li title=${checkpointName(checkpoint)}>
-      <span>${checkpoint.label}</span><span class="text ${style === "before" ? "dim" : ""}">${text}</span><span class="mark ${style}" title=${`check ${mark.word}`} role="img" aria-label=${mark.word}>${mark.sign}</span>
+      <span>${checkpoint.label}</span><span class="text ${style === "before" ? "dim" : ""}">${this.text(row)}</span><span class="mark ${style}" title=${`check ${mark.word}`} role="img" aria-label=${mark.word}>${mark.sign}</span>
     </li>`;
   }
+
+  private text(row: FilmRow): TemplateResult | string {
+    if (row.generated === null) return html`<span class="dim">not generated</span>`;
+    const base = this.base(row);
+    if (base === null) return row.generated;
+    const diff = diffTexts(base.text, row.generated);
+    if (diff.firstDivergence === null) return html`${row.generated}<span class="visually-hidden"> (the same as ${base.name})</span>`;
+    return diff.rewritten ? this.rewritten(row.generated, diff.firstDivergence, base.name) : this.changes(diff, diff.firstDivergence, base.name);
+  }
+
+  /** So little is left that the old words between the new ones would be noise. */
+  private rewritten(text: string, at: number, name: string): TemplateResult {
+    return html`${text.slice(0, at)}${leaves(name, "rewritten from here on")}<ins>${text.slice(at)}</ins>`;
+  }
+
+  private changes({ parts, changedShare }: TextDiff, at: number, name: string): TemplateResult {
+    const first = parts.findIndex(({ kind }) => kind !== "same");
+    const share = `at character ${at + 1}; ${formatPercent(changedShare, 0)} changed`;
+    return html`${parts.map(({ kind, text }, index) => html`${index === first ? leaves(name, share) : nothing}${kind === "same" ? text : kind === "added" ? html`<ins>${text}</ins>` : html`<del>${text}</del>`}`)}`;
+  }
+
+  /** What an answer is held against: the answer of the checkpoint it is compared with, else the reference answer itself. */
+  private base(row: FilmRow): { text: string; name: string } | null {
+    const against = this.checkpoints[row.checkpoint]?.against ?? null;
+    if (against === null || row.generated === null) return null;
+    const other = this.film.rows.find(({ checkpoint }) => checkpoint === against)?.generated ?? null;
+    return other === null ? { text: this.film.reference, name: "the reference answer" } : { text: other, name: `${this.checkpoints[against]?.label}'s` };
+  }
+}
+
+/** The place where two answers part. */
+function leaves(name: string, more: string): TemplateResult {
+  const text = `parts from ${name} here, ${more}`;
+  return html`<span class="leaves" role="img" aria-label=${text} title=${text}></span>`;
 }
 
 customElements.define("seesaw-answer-list", AnswerList);

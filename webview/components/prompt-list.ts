@@ -1,8 +1,9 @@
 import { LitElement, css, html, nothing, type PropertyValues, type TemplateResult } from "lit";
 import { repeat } from "lit/directives/repeat.js";
-import { formatPlural } from "../../src/domain/format.ts";
+import { formatCount, formatPlural } from "../../src/domain/format.ts";
 import type { DriftCheckpoint, DriftPrompt } from "../../src/protocol/webview.ts";
 import { signed } from "../format.ts";
+import { scaleOf, sparkline } from "../sparkline.ts";
 import { checkMarks, checkpointName, markStyle } from "../marks.ts";
 import { shared } from "../styles.ts";
 
@@ -11,12 +12,16 @@ const rowHeight = 22;
 const spare = 12;
 
 /**
- * The prompts, most drifted first, with the check's result per checkpoint. Only the rows in sight are elements, so that
+ * The prompts with the curve of their drift and the check's result per checkpoint. Only the rows in sight are elements, so that
  * thousands are as quick as ten. Fires `choose` with the row's number, and `enter`.
  */
 export class PromptList extends LitElement {
-  static override properties = { prompts: { attribute: false }, checkpoints: { attribute: false }, selected: { attribute: false }, top: { state: true }, height: { state: true } };
-  declare prompts: DriftPrompt[];
+  static override properties = { prompts: { attribute: false }, total: { attribute: false }, order: { attribute: false }, checkpoints: { attribute: false }, selected: { attribute: false }, top: { state: true }, height: { state: true } };
+  declare prompts: readonly DriftPrompt[];
+  /** How many there are without the filter. */
+  declare total: number;
+  /** In words, for the list's name. */
+  declare order: string;
   declare checkpoints: DriftCheckpoint[];
   declare selected: number | null;
   declare private top: number;
@@ -24,6 +29,7 @@ export class PromptList extends LitElement {
   private observer: ResizeObserver | undefined;
   /** Whether the selected row was in sight before the prompts changed. */
   private followed = true;
+  private scale = { low: 0, high: 0 };
 
   static override styles = [
     shared,
@@ -32,12 +38,13 @@ export class PromptList extends LitElement {
         display: flex;
         flex-direction: column;
         min-height: 0;
+        container-type: inline-size;
         --row: 22px;
       }
       .row,
       .head {
         display: grid;
-        grid-template-columns: minmax(60px, 1fr) auto 52px;
+        grid-template-columns: minmax(60px, 1fr) auto auto 52px;
         column-gap: 8px;
         align-items: center;
         height: var(--row);
@@ -101,6 +108,46 @@ export class PromptList extends LitElement {
         font-weight: 600;
         color: var(--vscode-foreground);
       }
+      .curve {
+        display: flex;
+        width: 44px;
+      }
+      .spark {
+        fill: none;
+        stroke: currentcolor;
+        stroke-width: 1.25;
+        stroke-linejoin: round;
+      }
+      .spark circle {
+        fill: currentcolor;
+        stroke: none;
+      }
+      .spark .zero {
+        stroke-width: 1;
+        stroke-dasharray: 1 2;
+        opacity: 0.5;
+      }
+      .spark.quiet {
+        opacity: 0.6;
+      }
+      .none {
+        margin: 0;
+        padding: 6px 12px;
+        color: var(--dim);
+      }
+      @container (max-width: 359px) {
+        .row,
+        .head {
+          grid-template-columns: minmax(60px, 1fr) auto 42px;
+          column-gap: 6px;
+        }
+        .curve {
+          display: none;
+        }
+        .marks {
+          grid-auto-columns: 20px;
+        }
+      }
     `,
   ];
 
@@ -108,6 +155,8 @@ export class PromptList extends LitElement {
     super();
     this.top = 0;
     this.height = 0;
+    this.total = 0;
+    this.order = "";
   }
 
   override disconnectedCallback(): void {
@@ -118,14 +167,17 @@ export class PromptList extends LitElement {
   override render(): TemplateResult {
     const index = this.index();
     const { first, last } = this.inSight();
+    const count = this.prompts.length === this.total ? formatPlural(this.total, "prompt") : `${formatCount(this.prompts.length)} of ${formatPlural(this.total, "prompt")}`;
     return html`
       <div class="head" aria-hidden="true">
-        <span class="text">${formatPlural(this.prompts.length, "prompt")}, most drifted first</span>
+        <span class="text">${count}</span>
+        <span class="curve" title="Change of log p from the reference checkpoint on; all prompts on one scale">drift</span>
         <span class="marks">${this.checkpoints.map((checkpoint) => html`<span class=${checkpoint.isReference ? "reference" : ""} title=${checkpointName(checkpoint)}>${checkpoint.label}</span>`)}</span>
         <span class="number" title="Largest fall of the reference answer's log-probability, in nats">Δ log p</span>
       </div>
-      <div class="list" role="listbox" tabindex="0" aria-label="Prompts, most drifted first" aria-activedescendant=${index >= first && index < last ? `prompt-${index}` : nothing} @keydown=${this.key} @scroll=${this.scrolled}>
+      <div class="list" role="listbox" tabindex="0" aria-label=${`Prompts, ${this.order}`} aria-activedescendant=${index >= first && index < last ? `prompt-${index}` : nothing} @keydown=${this.key} @scroll=${this.scrolled}>
         <div class="all" role="presentation">
+          ${this.prompts.length === 0 ? html`<p class="none">No prompt holds these words.</p>` : nothing}
           <div class="seen" role="presentation">${repeat(this.prompts.slice(first, last), ({ row }) => row, (prompt, place) => this.prompt(prompt, first + place))}</div>
         </div>
       </div>
@@ -133,7 +185,8 @@ export class PromptList extends LitElement {
   }
 
   override willUpdate(changed: PropertyValues): void {
-    const before = changed.get("prompts") as DriftPrompt[] | undefined;
+    if (changed.has("prompts")) this.scale = scaleOf(this.prompts);
+    const before = changed.get("prompts") as readonly DriftPrompt[] | undefined;
     if (before === undefined || !this.hasUpdated) return;
     // A list that is read again must not take a person back from where they have scrolled to.
     const { scrollTop, clientHeight } = this.list();
@@ -187,7 +240,10 @@ export class PromptList extends LitElement {
 
   private prompt(prompt: DriftPrompt, at: number): TemplateResult {
     const drift = prompt.worst === null ? "not compared" : prompt.withinNoise ? "noise" : signed(prompt.worst, 1);
-    const checks = prompt.checks.map((mark, index) => `${this.checkpoints[index]?.label} ${checkMarks[mark].word}`).join(", ");
+    const checks = prompt.checks.map((mark, index) => {
+      const change = prompt.changes[index] ?? null;
+      return `${this.checkpoints[index]?.label} ${checkMarks[mark].word}${change === null ? "" : ` ${signed(change, 1)}`}`;
+    });
     return html`<div
       class="row"
       role="option"
@@ -195,11 +251,12 @@ export class PromptList extends LitElement {
       aria-setsize=${this.prompts.length}
       aria-posinset=${at + 1}
       aria-selected=${prompt.row === this.selected ? "true" : "false"}
-      aria-label=${`${prompt.prompt}. Drift ${drift}. ${checks}`}
+      aria-label=${`${prompt.prompt}. Drift ${drift}. ${checks.join(", ")}`}
       title=${`${prompt.prompt}\nline ${prompt.line}`}
       @click=${() => this.choose(at)}
     >
       <span class="text">${prompt.prompt}</span>
+      <span class="curve">${sparkline(prompt, this.scale)}</span>
       <span class="marks">${prompt.checks.map((mark, index) => html`<span class=${markStyle(mark, index, this.checkpoints)}>${checkMarks[mark].sign}</span>`)}</span>
       <span class="number ${prompt.worst === null || prompt.withinNoise ? "dim" : ""}">${prompt.worst === null ? "–" : drift}</span>
     </div>`;

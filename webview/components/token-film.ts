@@ -1,21 +1,15 @@
-import { LitElement, css, html, type PropertyValues, type TemplateResult } from "lit";
-import type { DriftCheckpoint, DriftFilm, FilmRow } from "../../src/protocol/webview.ts";
+import { css, html, type TemplateResult } from "lit";
+import type { DriftCheckpoint, FilmRow } from "../../src/protocol/webview.ts";
 import { checkMarks, checkpointName, markStyle } from "../marks.ts";
-import { moveFocus } from "../navigation.ts";
-import type { TokenFocus } from "../state.ts";
+import { FilmElement } from "./film-element.ts";
+import { display } from "./token-grid.ts";
 import { shared, tokenClasses } from "../styles.ts";
 import { cellLabel, cellTitle, rowSummary } from "../wording.ts";
 
 /**
- * One prompt's reference, token by token: a row per checkpoint. Narrow, each row flows like text; wide, the tokens of all
- * rows stand in columns. An ARIA grid with one tab stop; fires `focus-token`, and `leave` on Escape.
+ * The narrow film: a row per checkpoint, in which the reference's tokens flow like text. An ARIA grid with one tab stop.
  */
-export class TokenFilm extends LitElement {
-  static override properties = { film: { attribute: false }, checkpoints: { attribute: false }, position: { attribute: false } };
-  declare film: DriftFilm;
-  declare checkpoints: DriftCheckpoint[];
-  declare position: TokenFocus;
-
+export class TokenFilm extends FilmElement {
   static override styles = [
     shared,
     tokenClasses,
@@ -94,18 +88,6 @@ export class TokenFilm extends LitElement {
     </div>`;
   }
 
-  override updated(changed: PropertyValues): void {
-    const before = changed.get("position") as TokenFocus | undefined;
-    const moved = before !== undefined && (before.row !== this.position.row || before.token !== this.position.token);
-    const hadFocus = this.renderRoot instanceof ShadowRoot && this.renderRoot.activeElement !== null;
-    if (moved && hadFocus) this.focusToken();
-  }
-
-  /** Moves the keyboard to the token that is looked at. */
-  focusToken(): void {
-    this.renderRoot.querySelector<HTMLElement>(".token.current")?.focus();
-  }
-
   private row(row: FilmRow, index: number, checkpoint: DriftCheckpoint | undefined): TemplateResult {
     if (checkpoint === undefined) return html``;
     const name = html`<span class="name ${checkpoint.isReference ? "reference" : ""}" role="rowheader" title=${rowSummary(checkpoint, row)} aria-label=${rowSummary(checkpoint, row)}>
@@ -124,9 +106,8 @@ export class TokenFilm extends LitElement {
     const cell = row.cells?.[at];
     if (token === undefined || cell === undefined) return html``;
     const current = this.position.row === index && this.position.token === at;
-    const classes = ["token", cell.coloured ? cell.tokenClass : "kept", current ? "current" : "", token.continues ? "continues" : ""].join(" ");
     return html`<span
-      class=${classes}
+      class=${this.classes(index, at, token, cell)}
       role="gridcell"
       aria-colindex=${this.film.from + at + 2}
       aria-selected=${current ? "true" : "false"}
@@ -135,20 +116,8 @@ export class TokenFilm extends LitElement {
       tabindex=${current ? 0 : -1}
       @click=${() => this.go({ row: index, token: at })}
       @focus=${() => this.go({ row: index, token: at })}
-      >${/^[·⏎]/.test(token.display) ? html`<span class="dim">${token.display[0]}</span>${token.display.slice(1)}` : token.display}</span
+      >${display(token)}</span
     >`;
-  }
-
-  private key(event: KeyboardEvent): void {
-    if (event.key === "Escape") this.dispatchEvent(new CustomEvent("leave"));
-    const to = moveFocus(this.film, this.position, event.key, event.ctrlKey || event.metaKey);
-    if (to === null) return;
-    event.preventDefault();
-    this.go(to);
-  }
-
-  private go(position: TokenFocus): void {
-    if (position.row !== this.position.row || position.token !== this.position.token) this.dispatchEvent(new CustomEvent("focus-token", { detail: position }));
   }
 }
 

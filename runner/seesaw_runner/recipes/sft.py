@@ -339,6 +339,9 @@ def train(spec: dict, run: Path, attempt: Path, journal) -> int:
         )
         return 1
     if rank == 0:
+        from seesaw_runner.export.graphs import leave_graphs
+
+        leave_graphs(run, [spec["base"], run / "checkpoints" / saving.step_name(steps)], journal)
         label, share = f"M{spec['index']}", f", {prober.seconds:.1f} s of it probing" if prober else ""
         say(f"Done: {label} is checkpoints/{saving.step_name(steps)}; {time.perf_counter() - clock:.1f} s{share}")
     return 0

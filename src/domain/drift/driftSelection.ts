@@ -54,29 +54,40 @@ export interface OpenedSet<T extends ClosableTrace> extends ProbeSet {
 
 /** Opens the traces of a probe set, hands them to `use` and closes them. One that cannot be read is a problem, not the end. */
 export function withProbeSet<T extends ClosableTrace, R>(chain: Chain, set: ProbeSet, open: (path: string) => T, use: (opened: OpenedSet<T>) => R): R {
+  const { opened, close } = openProbeSet(chain, set, open);
+  try {
+    return use(opened);
+  } finally {
+    close();
+  }
+}
+
+/** The same for who needs them longer than one call: `close` is theirs to call. */
+export function openProbeSet<T extends ClosableTrace>(chain: Chain, set: ProbeSet, open: (path: string) => T): { opened: OpenedSet<T>; close(): void } {
   const shown = shownCheckpoints(chain, set);
   const readers = new Map<string, T>();
   const problems = new Map<string, string>();
-  try {
-    for (const { label, traces } of shown) {
-      const path = traces[`${set.skill}.${set.split}`];
-      if (path === undefined) continue;
-      try {
-        const reader = open(path);
-        readers.set(label, reader);
-        // A file damaged further in opens well: what every answer needs is read now.
-        reader.probes();
-        reader.summary();
-      } catch (error) {
-        readers.get(label)?.close();
-        readers.delete(label);
-        problems.set(label, messageOf(error));
-      }
+  for (const { label, traces } of shown) {
+    const path = traces[`${set.skill}.${set.split}`];
+    if (path === undefined) continue;
+    try {
+      const reader = open(path);
+      readers.set(label, reader);
+      // A file damaged further in opens well: what every answer needs is read now.
+      reader.probes();
+      reader.summary();
+    } catch (error) {
+      readers.get(label)?.close();
+      readers.delete(label);
+      problems.set(label, messageOf(error));
     }
-    return use({ skill: set.skill, split: set.split, shown, readers, problems });
-  } finally {
-    for (const reader of readers.values()) reader.close();
   }
+  return {
+    opened: { skill: set.skill, split: set.split, shown, readers, problems },
+    close() {
+      for (const reader of readers.values()) reader.close();
+    },
+  };
 }
 
 /** What is compared with what. */

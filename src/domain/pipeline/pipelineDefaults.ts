@@ -5,7 +5,7 @@ import { baseName, dirName, joinPath } from "../../util/paths.ts";
 import { pointerOf } from "./yamlSource.ts";
 
 /** What a pipeline gets where its file says nothing. The schema shows the same values. */
-export const probeDefaults: ProbeSpec = { every: 20, eval_every: 100, top_k: 8, max_new_tokens: 256, batch_size: 16, kl: ["start", "base"] };
+export const probeDefaults: ProbeSpec = { every: 20, eval_every: null, top_k: 8, max_new_tokens: 256, batch_size: 16, kl: ["start", "base"] };
 export const flagDefaults: FlagSpec = { alpha: 0.1, tolerance: 0.2 };
 export const minhashDefault = 0.8;
 

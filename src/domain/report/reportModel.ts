@@ -2,7 +2,7 @@ import type { Split } from "../../protocol/runSpec.ts";
 import type { Chain, ChainRun } from "../run/chain.ts";
 import type { Filmstrip } from "../drift/filmstrip.ts";
 import { flagsInTimeOrder, type FlagEntry } from "../run/flagText.ts";
-import type { Pipeline } from "../pipeline/pipelineModel.ts";
+import type { Pipeline, Skill } from "../pipeline/pipelineModel.ts";
 import { skillsTable, type SkillsTable } from "../drift/skillsTable.ts";
 import type { SummaryLine } from "../drift/summaryDrift.ts";
 import { decodeNumber } from "../../protocol/numbers.ts";
@@ -89,24 +89,29 @@ export function reportModel(input: ReportInput): ReportModel {
     skills: skillsTable(pipeline.skills, chain),
     flags,
     spans,
-    curves: pipeline.skills.map((skill) => ({
-      skill: skill.id,
-      ownStage: pipeline.stages.find(({ id }) => id === skill.id)?.id ?? null,
-      splits: (skill.probes.ood === undefined ? ["id" as const] : ["id" as const, "ood" as const]).map((split) => ({
-        split,
-        accuracy: accuracyCurve(chain, `${skill.id}.${split}`),
-        logprob: logprobCurve(chain, skill.id, split),
-      })),
-      marks: flags.filter((entry) => entry.skill === skill.id).flatMap((entry) => {
-        const span = spans.find(({ stage }) => stage === entry.stage);
-        return span ? [{ x: span.from + entry.step, entry }] : [];
-      }),
-    })),
+    curves: pipeline.skills.map((skill) => skillCurves(pipeline, chain, skill, spans, flags)),
     runs: chain.checkpoints.flatMap(({ run, stage }) => (run === null || stage === null ? [] : [run])),
   };
 }
 
-function stageSpans(chain: Chain): StageSpan[] {
+/** One skill over the chain: what the report and the page draw. */
+export function skillCurves(pipeline: Pipeline, chain: Chain, skill: Skill, spans: readonly StageSpan[], flags: readonly FlagEntry[]): SkillCurves {
+  return {
+    skill: skill.id,
+    ownStage: pipeline.stages.find(({ id }) => id === skill.id)?.id ?? null,
+    splits: (skill.probes.ood === undefined ? ["id" as const] : ["id" as const, "ood" as const]).map((split) => ({
+      split,
+      accuracy: accuracyCurve(chain, `${skill.id}.${split}`),
+      logprob: logprobCurve(chain, skill.id, split),
+    })),
+    marks: flags.filter((entry) => entry.skill === skill.id).flatMap((entry) => {
+      const span = spans.find(({ stage }) => stage === entry.stage);
+      return span ? [{ x: span.from + entry.step, entry }] : [];
+    }),
+  };
+}
+
+export function stageSpans(chain: Chain): StageSpan[] {
   return chain.checkpoints.flatMap(({ stage, label, stops, step, run }) => {
     if (stage === null || run === null || step === null) return [];
     const start = stops[0];

@@ -18,6 +18,9 @@ export interface ReplayRecord {
   buffer: string;
   rows: BufferRow[];
   ledger: LedgerLine[];
+  /** How many rows were left out for what reason, and of each stage kept and taken; absent in files that do not say. */
+  dropped?: { quality: number; duplicate: number; probe: number };
+  sources?: { stage: string; rows: number; kept: number; taken: number }[];
 }
 
 /** One row's part in one buffer of one run. */

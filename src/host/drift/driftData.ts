@@ -1,6 +1,6 @@
 import type { ChainCheckpoint } from "../../domain/run/chain.ts";
 import type { DriftRow, DriftTable } from "../../domain/drift/drift.ts";
-import { compareWith, orderedDrift, withProbeSet, type Comparison, type OpenedSet } from "../../domain/drift/driftSelection.ts";
+import { compareWith, orderedDrift, startReference, withProbeSet, type Comparison, type OpenedSet } from "../../domain/drift/driftSelection.ts";
 import { filmstrip, type FilmCell as DomainCell, type FilmFrame, type Filmstrip } from "../../domain/drift/filmstrip.ts";
 import { firstDivergence } from "../../domain/drift/firstDivergence.ts";
 import { formatPlural } from "../../domain/format.ts";
@@ -26,6 +26,8 @@ const promptLimit = 20_000;
 /** Tokens of a film that are sent at once: with five checkpoints 2,000 cells. */
 const filmLimit = 400;
 const alternatives = 6;
+/** Characters of the reference answer and of each greedy answer that are sent. */
+const answerLimit = 8_000;
 
 /** The traces of one probe set and what they are compared with. */
 interface Opened extends OpenedSet<TraceReader> {
@@ -58,6 +60,7 @@ export function readFilm(selection: ResolvedSelection, row: number, token: numbe
     return {
       row,
       line: strip.probe.line,
+      reference: shorten(strip.probe.reference, answerLimit),
       prompt: prompt.length > promptLimit ? `${prompt.slice(0, promptLimit)}… (${formatPlural(prompt.length - promptLimit, "more character")})` : prompt,
       from,
       total,
@@ -67,11 +70,18 @@ export function readFilm(selection: ResolvedSelection, row: number, token: numbe
         cells: frame.cells?.slice(from, from + filmLimit).map((cell) => cellOf(cell, frame)) ?? null,
         note: problems.get(frame.label) ?? frame.why ?? frame.note,
         check: markOf(frame.correct),
-        generated: frame.generated,
+        generated: frame.generated === null ? null : shorten(frame.generated, answerLimit),
         diverges: frame.generated === null ? null : firstDivergence(strip.probe.reference, frame.generated),
       })),
     };
   });
+}
+
+/** Cut where it is too long, never inside a character. */
+function shorten(text: string, limit: number): string {
+  if (text.length <= limit) return text;
+  const last = text.charCodeAt(limit - 1);
+  return `${text.slice(0, last >= 0xd800 && last <= 0xdbff ? limit - 1 : limit)}…`;
 }
 
 /** So that `token` stands in the middle of what is shown, where the ends allow it. */
@@ -113,7 +123,15 @@ function describe(checkpoint: ChainCheckpoint, selection: ResolvedSelection, ope
     state: !scored ? "missing" : anchor || note?.comparable !== false ? "scored" : "not-comparable",
     note: problem ?? stale ?? (scored ? null : checkpoint.reason ?? `${label} has not been scored on these prompts.`),
     isReference: label === selection.reference,
+    against: anchor || !scored ? null : againstOf(checkpoint, selection, open),
   };
+}
+
+/** Which of the shown checkpoints a checkpoint is compared with. */
+function againstOf({ stage }: ChainCheckpoint, { pipeline, reference }: ResolvedSelection, { shown }: Opened): number | null {
+  const parent = pipeline.stages.find(({ id }) => id === stage)?.from ?? null;
+  const place = reference === startReference ? (stage === null ? -1 : shown.findIndex((one) => one.stage === parent)) : shown.findIndex(({ label }) => label === reference);
+  return place < 0 ? null : place;
 }
 
 function promptOf(row: DriftRow): DriftPrompt {

@@ -1,9 +1,10 @@
-import { emptySelection, type DriftAction, type DriftEmpty, type DriftSelection, type DriftSnapshot, type FromWebview, type ToWebview } from "../../protocol/webview.ts";
+import { emptySelection, type DriftAction, type DriftEmpty, type DriftFilm, type DriftSelection, type DriftSnapshot, type FromWebview, type ToWebview } from "../../protocol/webview.ts";
 import type { TraceStore } from "../../storage/traces/traceStore.ts";
 import { messageOf } from "../../util/errors.ts";
 import type { Log } from "../../util/log.ts";
 import type { PipelineView } from "../workspaceModel.ts";
 import { resolveSelection, type ResolvedSelection } from "./driftChoices.ts";
+import { readChart } from "./driftChart.ts";
 import { readFilm, readList, type DriftList } from "./driftData.ts";
 
 /** What a session needs of the rest of the extension. */
@@ -17,6 +18,9 @@ export interface DriftHost {
   openLine(file: string, line: number): void;
 }
 
+/** A film of 400 tokens under five checkpoints is about 1 MB. */
+const mostFilms = 24;
+
 const nothing: DriftSnapshot = {
   empty: null,
   turn: 0,
@@ -26,6 +30,7 @@ const nothing: DriftSnapshot = {
   prompts: [],
   notes: [],
   film: null,
+  chart: null,
   busy: false,
 };
 
@@ -44,7 +49,8 @@ export class DriftSession {
   private reading = false;
   /** What the list and the film in `state` were made from: while it is the same, they are not read again. */
   private listKey = "";
-  private filmKey = "";
+  /** The films shown last, by what they were made from: going back and forth reads nothing. */
+  private readonly films = new Map<string, DriftFilm | null>();
 
   constructor(host: DriftHost, post: (message: ToWebview) => void) {
     this.host = host;
@@ -61,6 +67,7 @@ export class DriftSession {
         if (message.selection !== null && this.asked === emptySelection) this.asked = message.selection;
         this.post({ type: "snapshot", seq: ++this.seq, state: { ...this.state, busy: true } });
         this.listKey = "";
+        this.films.clear();
         this.reading = true;
         return this.update();
       case "resync":
@@ -76,6 +83,11 @@ export class DriftSession {
       case "error":
         return this.host.log.error(`Token Drift page: ${message.message}`);
     }
+  }
+
+  /** What is shown, to open the same elsewhere. */
+  get selection(): DriftSelection {
+    return this.state.selection;
   }
 
   /** Chooses from outside, e.g. from a flag in the tree. */
@@ -114,7 +126,6 @@ export class DriftSession {
     if (turn !== this.turn) {
       // What was read is not shown, so it must not count as read.
       this.listKey = "";
-      this.filmKey = "";
       return;
     }
     const patch = difference(this.state, state);
@@ -134,20 +145,31 @@ export class DriftSession {
       const traces = await this.host.traces();
       const key = keyOf(resolved);
       const list: DriftList = key === this.listKey && this.state.empty === null ? this.state : readList(resolved, traces);
+      if (key !== this.listKey) this.films.clear();
       this.listKey = key;
-      const { film: shown } = this.state;
-      if (list.prompts.length === 0) return { ...nothing, choices, selection, empty: this.emptySet(resolved) };
+      const chart = readChart(resolved);
+      if (list.prompts.length === 0) return { ...nothing, choices, selection, chart, empty: this.emptySet(resolved) };
       const row = list.prompts.some((prompt) => prompt.row === this.asked.row) ? this.asked.row : mostTelling(list);
-      const filmKey = JSON.stringify([key, row, this.asked.token]);
-      const film = row === null ? null : filmKey === this.filmKey && shown !== null ? shown : readFilm(resolved, row, this.asked.token, traces);
-      this.filmKey = filmKey;
+      const film = row === null ? null : this.film(row, () => readFilm(resolved, row, this.asked.token, traces));
       const { checkpoints, prompts, notes } = list;
-      return { ...nothing, choices, selection: { ...selection, row }, checkpoints, prompts, notes, film };
+      return { ...nothing, choices, selection: { ...selection, row }, checkpoints, prompts, notes, film, chart };
     } catch (error) {
       this.listKey = "";
       this.host.log.error(`Token Drift of ${resolved.skill}: ${messageOf(error)}`);
       return { ...nothing, choices, selection, empty: { kind: "error", title: "The traces cannot be read", detail: messageOf(error), actions: [{ label: "Show Log", action: "showLog" }] } };
     }
+  }
+
+  /** A film from those shown last, or a new one. They belong to the list that was read last. */
+  private film(row: number, read: () => DriftFilm | null): DriftFilm | null {
+    const key = `${row} ${this.asked.token}`;
+    const known = this.films.get(key);
+    const film = known === undefined ? read() : known;
+    this.films.delete(key);
+    this.films.set(key, film);
+    const [oldest] = this.films.keys();
+    if (this.films.size > mostFilms && oldest !== undefined) this.films.delete(oldest);
+    return film;
   }
 
   private emptyWorkspace(): DriftEmpty {

@@ -42,6 +42,11 @@ export class DriftView implements vscode.WebviewViewProvider, vscode.Disposable 
     await vscode.commands.executeCommand(`${viewId}.focus`);
   }
 
+  /** What the view shows. */
+  get selection(): DriftSelection {
+    return this.session.selection;
+  }
+
   /** Runs or pipelines changed. */
   refresh(): void {
     this.session.refresh();

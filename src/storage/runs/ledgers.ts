@@ -53,7 +53,15 @@ async function readFolder({ dir, run, stage }: RunFolder): Promise<{ record: Rep
   if (typeof file["v"] === "number" && file["v"] > 1) return { record: null, problem: `${path} has version ${file["v"]}, this Seesaw reads version 1; update Seesaw to see its rows.` };
   const rows = Array.isArray(file["rows"]) ? file["rows"].flatMap(toBufferRow) : [];
   const ledger = await readLedger(join(dir, "ledger.jsonl"));
-  return { record: { run, stage, buffer: String(file["buffer"] ?? ""), rows, ledger }, problem: null };
+  return { record: { run, stage, buffer: String(file["buffer"] ?? ""), rows, ledger, ...toCounts(file) }, problem: null };
+}
+
+function toCounts({ dropped, sources }: Record<string, unknown>): Pick<ReplayRecord, "dropped" | "sources"> {
+  const count = (object: Record<string, unknown>, key: string): number => (typeof object[key] === "number" ? object[key] : 0);
+  return {
+    ...(isObject(dropped) ? { dropped: { quality: count(dropped, "quality"), duplicate: count(dropped, "duplicate"), probe: count(dropped, "probe") } } : {}),
+    ...(Array.isArray(sources) ? { sources: sources.filter(isObject).map((one) => ({ stage: String(one["stage"]), rows: count(one, "rows"), kept: count(one, "kept"), taken: count(one, "taken") })) } : {}),
+  };
 }
 
 /** Lines that can be read, in order; a torn one (the process was killed while writing) is left out. */

@@ -89,6 +89,18 @@ test("of many requests in a row only the last is read", async () => {
   assert.equal(stage.opened.length - before, 3, "one film: three traces");
 });
 
+test("a film that was shown is not read again, until the list is", async () => {
+  const stage = new Stage([view()], { t0: makeTrace(bad), t1: makeTrace(good), t2: makeTrace(bad) });
+  const first = (await stage.ask("ready")).film?.row;
+  assert.equal((await stage.ask({ row: 0 })).film?.row, 0);
+  const before = stage.opened.length;
+  assert.equal((await stage.ask({ row: 1 })).film?.row, first);
+  assert.equal((await stage.ask({ row: 0 })).film?.row, 0);
+  assert.equal(stage.opened.length, before);
+  await stage.ask({ row: 0, reference: "M0" });
+  assert.ok(stage.opened.length > before, "another reference is another film");
+});
+
 test("a trace that cannot be read is named; the others are shown", async () => {
   const stage = new Stage([view()], { t0: makeTrace(bad), t1: makeTrace(good) });
   const state = await stage.ask("ready");

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptySelection, type DriftFilm, type DriftSnapshot, type FilmCell, type FromWebview } from "../../../src/protocol/webview.ts";
 import { Actions } from "../../../webview/actions.ts";
+import { emptyMemory, type PageMemory } from "../../../webview/endpoint.ts";
 import { moveFocus } from "../../../webview/navigation.ts";
 import { applyMessage, initialState, Store, worstToken } from "../../../webview/state.ts";
 
@@ -11,6 +12,7 @@ const film: DriftFilm = {
   row: 3,
   line: 4,
   prompt: "p",
+  reference: "abc",
   from: 0,
   total: 3,
   tokens: ["a", "b", "c"].map((display) => ({ display, segment: null, continues: false })),
@@ -22,7 +24,7 @@ const film: DriftFilm = {
 };
 
 const snapshot = (change: Partial<DriftSnapshot> = {}): DriftSnapshot => ({
-  empty: null, turn: 0, selection: emptySelection, choices: { pipelines: [], skills: [], splits: [], references: [] }, checkpoints: [], prompts: [], notes: [], film, busy: false, ...change,
+  empty: null, turn: 0, selection: emptySelection, choices: { pipelines: [], skills: [], splits: [], references: [] }, checkpoints: [], prompts: [], notes: [], film, chart: null, busy: false, ...change,
 });
 
 test("a snapshot replaces everything; a patch only the fields it names", () => {
@@ -82,7 +84,7 @@ test("the store tells its listeners, and stops when they leave", () => {
 test("an answer to an earlier choice does not take back a later one", () => {
   const posted: FromWebview[] = [];
   const store = new Store();
-  const actions = new Actions({ post: (message) => void posted.push(message), onMessage: () => {}, remembered: () => null, remember: () => {} }, store);
+  const actions = new Actions({ post: (message) => void posted.push(message), onMessage: () => {}, remembered: () => emptyMemory, remember: () => {} }, store);
   store.set(applyMessage(store.state, { type: "snapshot", seq: 1, state: snapshot() })!);
   actions.select({ row: 4 });
   actions.select({ row: 5 });
@@ -91,4 +93,30 @@ test("an answer to an earlier choice does not take back a later one", () => {
   assert.equal(store.state.data?.selection.row, 5);
   store.set(applyMessage(store.state, { type: "patch", seq: 3, patch: { turn: 2, selection: { ...emptySelection, row: 6 } } })!);
   assert.equal(store.state.data?.selection.row, 6, "the host has the last word on its own answer");
+});
+
+test("a checkpoint that is looked at shows the token that fell most under it", () => {
+  const store = new Store();
+  const actions = new Actions({ post: () => {}, onMessage: () => {}, remembered: () => emptyMemory, remember: () => {} }, store);
+  store.set(applyMessage(store.state, { type: "snapshot", seq: 1, state: snapshot() })!);
+  actions.focusToken({ row: 0, token: 2 });
+  actions.lookAt(2);
+  assert.deepEqual(store.state.focus, { row: 2, token: 1 });
+  actions.lookAt(0);
+  assert.deepEqual(store.state.focus, { row: 0, token: 0 }, "the reference has no fall: its first token");
+  actions.lookAt(7);
+  assert.deepEqual(store.state.focus, { row: 0, token: 0 }, "a checkpoint that the film does not show");
+});
+
+test("how the page is looked at is remembered beside what was chosen, and comes back", () => {
+  let memory: PageMemory = emptyMemory;
+  const endpoint = { post: () => {}, onMessage: () => {}, remembered: () => memory, remember: (change: Partial<PageMemory>) => void (memory = { ...memory, ...change }) };
+  const actions = new Actions(endpoint, new Store());
+  actions.select({ row: 4 });
+  actions.view({ chartOpen: true });
+  actions.view({ order: "file" });
+  assert.deepEqual([memory.selection?.row, memory.chartOpen, memory.order], [4, true, "file"]);
+  const later = new Store();
+  new Actions(endpoint, later).ready();
+  assert.deepEqual(later.state.view, { chartOpen: true, order: "file" });
 });

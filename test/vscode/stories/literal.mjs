@@ -17,9 +17,9 @@ export async function literalStory(vsix, spaces) {
     const row = frame.locator("seesaw-prompt-list .row", { hasText: "onerror" }).first();
     for (let tries = 0; tries < 20 && (await row.count()) === 0; tries++) await list.evaluate((element) => (element.scrollTop += element.clientHeight));
     await row.click({ timeout: 30_000 });
-    await frame.locator("seesaw-drift-app .prompt h3", { hasText: "onerror" }).waitFor();
+    await frame.locator("seesaw-drift-app .prompt h2", { hasText: "onerror" }).waitFor();
     assert.equal(await row.locator(".text").innerText(), spaces.hostileText);
-    assert.equal(await frame.locator("seesaw-drift-app .prompt h3").innerText(), spaces.hostileText);
+    assert.equal(await frame.locator("seesaw-drift-app .prompt h2").innerText(), spaces.hostileText);
     assert.equal(await frame.locator("seesaw-drift-app img, seesaw-drift-app iframe, seesaw-drift-app script").count(), 0, "a row became HTML");
     assert.notEqual(await frame.locator("html").evaluate((element) => element.ownerDocument.title), "pwned");
     const policy = await frame.locator('meta[http-equiv="Content-Security-Policy"]').getAttribute("content");
@@ -32,7 +32,7 @@ export async function literalStory(vsix, spaces) {
 export async function driveByKeyboard(page, frame) {
   await frame.locator("seesaw-prompt-list .list").focus();
   const selected = () => frame.locator('seesaw-prompt-list .row[aria-selected="true"] .text').innerText();
-  const prompt = () => frame.locator("seesaw-drift-app .prompt h3").innerText();
+  const prompt = () => frame.locator("seesaw-drift-app .prompt h2").innerText();
   const first = await selected();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowDown");

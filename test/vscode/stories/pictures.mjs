@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { say } from "../../../.config/scripts/progress.mjs";
 import { root } from "../../../.config/scripts/setup.mjs";
-import { base, command, dialog, driftFrame, fresh, openSeesaw, stageRow, withWorkbench } from "../workbench.mjs";
+import { base, command, dialog, driftEditor, driftFrame, fresh, openSeesaw, stageRow, withWorkbench } from "../workbench.mjs";
 import { driveByKeyboard } from "./literal.mjs";
 
 export const themes = { dark: "Default Dark Modern", light: "Default Light Modern", "high-contrast": "Default High Contrast" };
@@ -31,6 +31,7 @@ export async function picturesStory(theme, vsix, python, spaces) {
     await page.locator(".notifications-toasts .notification-toast").first().waitFor({ state: "detached", timeout: 2000 }).catch(() => {});
     await page.waitForTimeout(500);
     await picture(page, "drift");
+    await inEditor(page, picture);
     // The README needs each surface once, and Token Drift under every theme.
     if (theme !== "dark") return;
 
@@ -49,6 +50,22 @@ export async function picturesStory(theme, vsix, python, spaces) {
     await (await dialog(page)).press("Stop Run");
     await stageRow(page, /format.*stopped/).waitFor({ timeout: 60_000 });
   });
+}
+
+/** Token Drift in a tab, with the whole width: the chart, the grid, the answers. Leaves the workbench as it was. */
+async function inEditor(page, picture) {
+  await command(page, "Seesaw: Open Token Drift in Editor");
+  const tab = await driftEditor(page);
+  await tab.locator("seesaw-token-grid .token").first().waitFor({ timeout: 30_000 });
+  await command(page, "View: Toggle Primary Side Bar Visibility");
+  await tab.locator("seesaw-prompt-list .list").focus();
+  await tab.locator("seesaw-drift-chart canvas").waitFor();
+  await page.keyboard.press("Enter");
+  await page.waitForTimeout(800);
+  await picture(page, "drift-editor");
+  await command(page, "View: Close Editor");
+  await command(page, "View: Toggle Primary Side Bar Visibility");
+  await stageRow(page, "search").waitFor({ timeout: 30_000 });
 }
 
 /** Drags the side bar's border. */

@@ -47,7 +47,7 @@ export async function runsStory(vsix, python, spaces) {
     await page.reload();
     await openSeesaw(page);
     await stageRow(page, live).waitFor({ timeout: 60_000 });
-    await page.locator(".statusbar-item", { hasText: /math: .*step \d+ of/ }).first().waitFor({ timeout: 30_000 });
+    await page.locator(".statusbar-item", { hasText: /math \d+\/\d+/ }).first().waitFor({ timeout: 30_000 });
     say("runs: a reloaded window shows the run again, in the tree and in the status bar");
 
     await inlineAction(page, live, "Stop Run");

@@ -87,7 +87,7 @@ targets: { gpu: { kind: local, python: .venv/bin/python }, other: { kind: local,
   assert.equal(pipeline.skills[1]?.probes.id, "/p/p.jsonl");
   const [math, b] = pipeline.stages;
   assert.deepEqual([math?.probe.every, math?.probe.eval_every, math?.probe.top_k], ["log", null, 4]);
-  assert.deepEqual([b?.probe.every, b?.probe.eval_every, b?.probe.top_k, b?.from], [[20, 40], 100, 2, null]);
+  assert.deepEqual([b?.probe.every, b?.probe.eval_every, b?.probe.top_k, b?.from], [[20, 40], null, 2, null]);
   assert.deepEqual(pipeline.buffers.map(({ quality, diversity }) => [quality, diversity]), [[{ field: null, min: 0.7 }, { minhash: 0.8 }], [{ field: "score", min: 1 }, { minhash: 0.5 }], [{ check: true }, null]]);
   assert.deepEqual(pipeline.targets.map((target) => target.python), [null, "/p/.venv/bin/python", "python3.12"]);
 });

@@ -21,6 +21,14 @@ describe("an untrusted workspace", () => {
     page.close();
   });
 
+  it("has no lens in seesaw.yaml that would start something", async () => {
+    await seesaw();
+    const uri = vscode.Uri.file(join(folder(), "seesaw.yaml"));
+    await vscode.workspace.openTextDocument(uri);
+    const lenses = await vscode.commands.executeCommand<vscode.CodeLens[]>("vscode.executeCodeLensProvider", uri, 100);
+    assert.deepEqual([...new Set(lenses.map(({ command }) => command?.command))].sort(), ["seesaw.showDrift", "seesaw.stages.focus"]);
+  });
+
   it("does not take the Python that the workspace names", () => {
     assert.equal(vscode.workspace.getConfiguration("seesaw").get("python.path"), "");
   });
@@ -30,7 +38,7 @@ describe("an untrusted workspace", () => {
     const before = runs();
     const view = host.model.views()[0]!;
     // The command shows a warning that nobody answers here, so it is not awaited.
-    for (const id of ["seesaw.runStage", "seesaw.resumeRun", "seesaw.stopRun"]) void vscode.commands.executeCommand(id, { file: view.uri.fsPath, stage: "math" });
+    for (const id of ["seesaw.runStage", "seesaw.rerunStage", "seesaw.resumeRun", "seesaw.stopRun"]) void vscode.commands.executeCommand(id, { file: view.uri.fsPath, stage: "math" });
     await assert.rejects(host.launcher.startStage(view.pipeline!, view.diagnostics, "math", { trusted: false }), (error: AppError) => error.reason === "untrusted");
     await assert.rejects(host.launcher.python(view.pipeline!, "math", { trusted: false }), (error: AppError) => error.reason === "untrusted");
     await new Promise((resolve) => setTimeout(resolve, 2500));

@@ -1,20 +1,26 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { validDraws } from "../domain/rows/membership.ts";
-import type { ReplaySummary } from "../domain/report/reportModel.ts";
-import { LedgerReader, type LedgerReading } from "../storage/runs/ledgers.ts";
-import type { RunRecord } from "../storage/runs/runStore.ts";
-import type { ChainData } from "./chainData.ts";
+import { validDraws } from "../../domain/rows/membership.ts";
+import type { ReplayReading } from "../../domain/report/reportInput.ts";
+import type { ReplaySummary } from "../../domain/report/reportModel.ts";
+import type { Chain, ChainRun } from "../../domain/run/chain.ts";
+import { LedgerReader, type LedgerReading } from "./ledgers.ts";
+
+/** A chain and the runs it was built from. */
+export interface ChainRuns {
+  chain: Chain;
+  runs: readonly ChainRun[];
+}
 
 /** The replay records of the runs that stand for the chain's stages now. */
-export async function replayRecords({ chain }: ChainData): Promise<LedgerReading> {
+export async function replayRecords({ chain }: Pick<ChainRuns, "chain">): Promise<LedgerReading> {
   const runs = chain.checkpoints.flatMap(({ run, stage }) => (run === null || stage === null ? [] : [{ dir: run.dir, run: run.id, stage }]));
   const running = Object.values(chain.newest).filter((run) => !runs.some((one) => one.run === run.id));
   return new LedgerReader().read([...runs, ...running.map(({ dir, id, stage }) => ({ dir, run: id, stage }))]);
 }
 
 /** What each stage replayed: its frozen buffer and its ledger of draws. */
-export async function replaySummaries(data: ChainData): Promise<{ summaries: ReplaySummary[]; problems: string[] }> {
+export async function replaySummaries(data: ChainRuns): Promise<ReplayReading> {
   const { records, problems } = await replayRecords(data);
   const summaries: ReplaySummary[] = [];
   for (const { run: id, stage, buffer, rows, ledger } of records) {
@@ -39,7 +45,7 @@ export async function replaySummaries(data: ChainData): Promise<{ summaries: Rep
   return { summaries, problems };
 }
 
-async function droppedRows({ dir }: RunRecord): Promise<ReplaySummary["dropped"]> {
+async function droppedRows({ dir }: Pick<ChainRun, "dir">): Promise<ReplaySummary["dropped"]> {
   try {
     const { dropped } = JSON.parse(await readFile(join(dir, "buffer.json"), "utf8")) as { dropped?: Partial<ReplaySummary["dropped"]> };
     return { quality: dropped?.quality ?? 0, duplicate: dropped?.duplicate ?? 0 };

@@ -1,0 +1,33 @@
+import type { SourceRange } from "../../domain/pipeline/pipelineModel.ts";
+import { flagsOfRun, probeSetName } from "../../domain/run/flagText.ts";
+import type { PipelineView } from "../workspaceModel.ts";
+
+/** A raised flag where its stage stands in `seesaw.yaml`. */
+export interface FlagFinding {
+  file: string;
+  range: SourceRange;
+  severity: "warning" | "info";
+  code: "flag-confirmed" | "flag-drifting";
+  message: string;
+  /** The probes it was seen on. */
+  probes: { file: string; message: string } | null;
+}
+
+/** The flags that stand: those of each stage's newest run that are drifting or confirmed. A newer run without them ends them. */
+export function flagFindings(view: PipelineView): FlagFinding[] {
+  const { shown, chain } = view;
+  if (shown === null || chain === null) return [];
+  return shown.stages.flatMap((stage) => {
+    const run = chain.newest[stage.id];
+    if (run === undefined) return [];
+    const entries = flagsOfRun(run);
+    return run.state.flags.flatMap((flag): FlagFinding[] => {
+      if (flag.state !== "drifting" && flag.state !== "confirmed") return [];
+      const confirmed = flag.state === "confirmed";
+      const message = entries.findLast(({ id }) => id === flag.id)?.text ?? "";
+      const file = shown.skills.find(({ id }) => id === flag.skill)?.probes[flag.split];
+      const probes = file === undefined ? null : { file, message: `The probes of ${probeSetName(flag.skill, flag.split)}` };
+      return [{ file: view.uri.fsPath, range: stage.range, severity: confirmed ? "warning" : "info", code: confirmed ? "flag-confirmed" : "flag-drifting", message, probes }];
+    });
+  });
+}

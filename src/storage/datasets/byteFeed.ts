@@ -1,0 +1,227 @@
+import { randomBytes } from "node:crypto";
+import { createReadStream, statSync, type ReadStream } from "node:fs";
+import { mkdir, open, readdir, rm, statfs, type FileHandle } from "node:fs/promises";
+import { join } from "node:path";
+import * as zlib from "node:zlib";
+import { AppError, messageOf } from "../../util/errors.ts";
+import { maxUnpacked, openRowSource, type FileNote, type RowSource } from "../rows/rowSource.ts";
+import type { OpenDatasetOptions } from "./datasetReader.ts";
+
+/** Brings the bytes of a dataset into a file that can be read anywhere: the file itself, or an unpacked copy of an archive. */
+export interface ByteFeed {
+  /** Where rows are read from. */
+  readonly file: FileHandle;
+  readonly notes: FileNote[];
+  /** Bytes of the dataset file itself that were read. */
+  readonly done: number;
+  /** The next bytes, which are in `file` by then; null at the end. They are only good until the next call. */
+  next(): Promise<Uint8Array | null>;
+  close(): Promise<void>;
+}
+
+/** The first answer is quick, what follows is fast. */
+const firstChunk = 256 * 1024;
+const chunkBytes = 4 * 1024 * 1024;
+/** How often the disk is asked for its free space. */
+const spaceEvery = 64 * 1024 * 1024;
+
+/** The file as it is. */
+export class PlainFeed implements ByteFeed {
+  readonly notes: FileNote[] = [];
+  readonly file: FileHandle;
+  done: number;
+  private buffer = Buffer.allocUnsafe(firstChunk);
+
+  constructor(file: FileHandle, start: number) {
+    this.file = file;
+    this.done = start;
+  }
+
+  async next(): Promise<Uint8Array | null> {
+    const { bytesRead } = await this.file.read(this.buffer, 0, this.buffer.length, this.done);
+    const chunk = this.buffer.subarray(0, bytesRead);
+    this.done += bytesRead;
+    if (this.buffer.length < chunkBytes && bytesRead === this.buffer.length) this.buffer = Buffer.allocUnsafe(chunkBytes);
+    return bytesRead === 0 ? null : chunk;
+  }
+
+  close(): Promise<void> {
+    return this.file.close();
+  }
+}
+
+/** An archive, unpacked into a temporary file. That file has no name where the system allows it, so that nothing is left behind. */
+export class SpillFeed implements ByteFeed {
+  readonly file: FileHandle;
+  private readonly source: RowSource;
+  private readonly path: string;
+  private readonly dir: string;
+  private readonly keepFree: number;
+  private readonly buffer = Buffer.allocUnsafe(1024 * 1024);
+  private written = 0;
+  private checked = -spaceEvery;
+
+  private constructor(file: FileHandle, source: RowSource, path: string, dir: string, keepFree: number) {
+    this.file = file;
+    this.source = source;
+    this.path = path;
+    this.dir = dir;
+    this.keepFree = keepFree;
+  }
+
+  static async open(path: string, kind: "gzip" | "zstd", { spillDir, spillLimit = maxUnpacked, keepFree = 1024 ** 3 }: OpenDatasetOptions): Promise<SpillFeed> {
+    await mkdir(spillDir, { recursive: true });
+    await removeLeftovers(spillDir);
+    const source = kind === "gzip" ? openRowSource(path, 0, spillLimit) : new ZstdSource(path, spillLimit);
+    const spill = join(spillDir, `${process.pid}-${randomBytes(6).toString("hex")}.spill`);
+    try {
+      const file = await open(spill, "wx+", 0o600);
+      await rm(spill, { force: true }).catch(() => {});
+      return new SpillFeed(file, source, spill, spillDir, keepFree);
+    } catch (error) {
+      source.close();
+      throw new AppError("not-writable", `${path} cannot be unpacked into ${spillDir}: ${messageOf(error)}.`, { cause: error });
+    }
+  }
+
+  get notes(): FileNote[] {
+    return this.source.notes;
+  }
+
+  get done(): number {
+    return this.source.consumed;
+  }
+
+  async next(): Promise<Uint8Array | null> {
+    if (!(await this.hasRoom())) return null;
+    const count = await this.source.read(this.buffer);
+    if (count === 0) return null;
+    try {
+      for (let at = 0; at < count; ) at += (await this.file.write(this.buffer, at, count - at, this.written + at)).bytesWritten;
+    } catch (error) {
+      this.notes.push({ severity: "error", code: "disk-full", message: `unpacking stopped after ${this.written} bytes: ${messageOf(error)}; free space on the disk of ${this.dir}` });
+      return null;
+    }
+    this.written += count;
+    return this.buffer.subarray(0, count);
+  }
+
+  async close(): Promise<void> {
+    this.source.close();
+    await this.file.close();
+    await rm(this.path, { force: true }).catch(() => {});
+  }
+
+  private async hasRoom(): Promise<boolean> {
+    if (this.written - this.checked < spaceEvery) return true;
+    this.checked = this.written;
+    const { bavail, bsize } = await statfs(this.dir);
+    if (bavail * bsize > this.keepFree + spaceEvery) return true;
+    this.notes.push({ severity: "error", code: "disk-full", message: `unpacking stopped after ${this.written} bytes: the disk of ${this.dir} is nearly full; free some space and reread` });
+    return false;
+  }
+}
+
+/** Spill files of processes that ended without closing theirs. */
+async function removeLeftovers(dir: string): Promise<void> {
+  for (const name of await readdir(dir)) {
+    const pid = Number(/^(\d+)-[0-9a-f]+\.spill$/.exec(name)?.[1]);
+    if (pid > 0 && !isAlive(pid)) await rm(join(dir, name), { force: true }).catch(() => {});
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+/** The unpacked bytes of a zstd file: frame after frame, as Node's unpacker ends with the first. */
+class ZstdSource implements RowSource {
+  readonly kind = "plain";
+  readonly notes: FileNote[] = [];
+  private readonly path: string;
+  private readonly create: typeof zlib.createZstdDecompress;
+  private readonly limit: number;
+  /** Where the current frame begins. */
+  private frame = 0;
+  private stream: { file: ReadStream; unpacker: zlib.ZstdDecompress; chunks: AsyncIterator<Buffer> };
+  private pending: Buffer = Buffer.alloc(0);
+  private total = 0;
+  private ended = false;
+
+  constructor(path: string, limit: number) {
+    // VS Code before 1.101 has no zstd in its Node.
+    const create = (zlib as Partial<Pick<typeof zlib, "createZstdDecompress">>).createZstdDecompress;
+    if (create === undefined) throw new AppError("bad-input", `${path} is a zstd file, and Node ${process.versions.node} cannot unpack it: use VS Code 1.101 or later, or unpack it with \`zstd -d\`.`);
+    this.path = path;
+    this.create = create;
+    this.limit = limit;
+    this.stream = this.open();
+  }
+
+  get consumed(): number {
+    return this.frame + this.stream.unpacker.bytesWritten;
+  }
+
+  async read(target: Buffer): Promise<number> {
+    while (this.pending.length === 0) {
+      if (this.ended) return 0;
+      await this.next();
+    }
+    const count = this.pending.copy(target, 0, 0, Math.min(target.length, this.pending.length));
+    this.pending = this.pending.subarray(count);
+    return count;
+  }
+
+  close(): void {
+    this.ended = true;
+    this.stream.file.destroy();
+    this.stream.unpacker.destroy();
+  }
+
+  private open(): ZstdSource["stream"] {
+    const file = createReadStream(this.path, { start: this.frame });
+    const unpacker = this.create();
+    file.on("error", (error) => unpacker.destroy(error));
+    return { file, unpacker, chunks: file.pipe(unpacker)[Symbol.asyncIterator]() as AsyncIterator<Buffer> };
+  }
+
+  private nextFrame(): void {
+    const { file, unpacker } = this.stream;
+    file.destroy();
+    this.frame += unpacker.bytesWritten;
+    if (unpacker.bytesWritten === 0 || this.frame >= statSync(this.path).size) this.ended = true;
+    else if (!this.ended) this.stream = this.open();
+  }
+
+  private async next(): Promise<void> {
+    try {
+      const { value, done } = await this.stream.chunks.next();
+      if (done === true) return this.nextFrame();
+      this.pending = value;
+    } catch (error) {
+      this.ended = true;
+      this.notes.push({ severity: "error", code: "archive-damaged", message: `the zstd archive is damaged or ends early (${messageOf(error)}); the rows before that place are read` });
+      return;
+    }
+    this.total += this.pending.length;
+    if (this.total <= this.limit) return;
+    this.pending = this.pending.subarray(0, this.pending.length - (this.total - this.limit));
+    this.ended = true;
+    this.notes.push({ severity: "error", code: "archive-too-large", message: `the archive unpacks to more than ${this.limit} bytes; the rest is not read` });
+  }
+}
+
+/** What tells one state of a file from another. */
+export function stampOf(path: string): { size: number; stamp: string } | null {
+  try {
+    const { size, mtimeMs, ino } = statSync(path);
+    return { size, stamp: `${ino} ${size} ${mtimeMs}` };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { stageDetail, commandText, type StagePreview } from "../../../src/host/stageDetail.ts";
+import { makeView } from "./views.ts";
+
+const [math] = makeView().pipeline!.stages;
+const preview: StagePreview = {
+  stage: math!, start: "M0, the base model", upToDate: null, steps: { steps: 80, from: null }, data: "math.jsonl", stale: [], runs: 0,
+  argv: ["/my envs/bin/python", "-m", "seesaw_runner.recipes.sft", ".seesaw/runs/math-<time>"], folder: ".seesaw/runs/math-<time>", label: "seesaw.yaml", python: "3.11.2 from .venv", ahead: [],
+};
+
+test("the question names start, steps, folder, command and Python", () => {
+  const text = stageDetail(preview);
+  for (const part of ["Starts from M0, the base model.", "80 steps of sft on math.jsonl.", "Nothing is overwritten.", "'/my envs/bin/python' -m seesaw_runner.recipes.sft .seesaw/runs/math-<time>", "Python 3.11.2 from .venv."]) assert.ok(text.includes(part), `${part} is missing in\n${text}`);
+  assert.doesNotMatch(text, /stale|Runs now|Up to date/);
+});
+
+test("estimated steps say where they come from; unknown ones are not invented", () => {
+  const steps = { steps: 150, from: { rows: 4800, epochs: 3, batch: 96 } };
+  assert.match(stageDetail({ ...preview, steps }), /About 150 steps of sft on math\.jsonl \(4,800 rows × 3 epochs ÷ 96 rows a step\)\./);
+  assert.match(stageDetail({ ...preview, steps: null }), /Steps as the data and arguments give of sft/);
+  assert.match(stageDetail({ ...preview, stage: { ...math!, replay: { buffer: "main", ratio: 0.1 } } }), /80 steps of sft on math\.jsonl, 10 % replay from main\./);
+});
+
+test("what becomes stale, what stays, and what is waited for", () => {
+  const text = stageDetail({ ...preview, stale: ["search", "tool"], runs: 2, ahead: ["tool, step 3 of 80"], upToDate: "math-1" });
+  assert.match(text, /When it is done, search and tool are stale until run again: they were trained from the present checkpoint of math\./);
+  assert.match(text, /Nothing is overwritten: the 2 runs of math that are there already stay\./);
+  assert.match(text, /^Runs now: tool, step 3 of 80\. math starts when that is done; if it fails or is stopped, the queue pauses\. The queue is kept by this window/);
+  assert.match(text, /Up to date: math-1 has the same inputs/);
+});
+
+test("a command is quoted as a shell would need it", () => {
+  assert.equal(commandText(["a b", "it's", "x=1", "$HOME"]), `'a b' 'it'\\''s' x=1 '$HOME'`);
+});
