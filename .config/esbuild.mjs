@@ -1,6 +1,6 @@
 // Every bundle in one list. `--watch` rebuilds on change, `--production` minifies and leaves source maps out,
 // `--only NAME --outdir DIR` builds one bundle elsewhere (tests do).
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -23,7 +23,7 @@ const forNode = { platform: "node", target: "node22", external: ["vscode", "bett
 const later = {
   name: "later",
   setup(build) {
-    build.onResolve({ filter: /\/domain\/pipeline\.ts$/ }, ({ kind }) => (kind === "dynamic-import" ? { path: "./pipeline.cjs", external: true } : undefined));
+    build.onResolve({ filter: /\/pipeline\/pipeline\.ts$/ }, ({ kind }) => (kind === "dynamic-import" ? { path: "./pipeline.cjs", external: true } : undefined));
   },
 };
 
@@ -74,6 +74,7 @@ export async function build({ production = false, watch = false, only, outdir } 
   // Not imported above: set-up runs before esbuild is installed.
   const esbuild = await import("esbuild");
   const lines = [];
+  const packages = new Set();
   for (const { name, ...bundle } of bundles) {
     if (!existsSync(join(root, bundle.entryPoints[0])) || (only !== undefined && only !== name)) continue;
     if (outdir !== undefined) bundle.outfile = join(outdir, basename(bundle.outfile));
@@ -85,9 +86,13 @@ export async function build({ production = false, watch = false, only, outdir } 
       continue;
     }
     const { metafile } = await esbuild.build(options);
+    for (const path of Object.keys(metafile.inputs)) packages.add(/.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1]);
     const bytes = Object.entries(metafile.outputs).find(([path]) => !path.endsWith(".map"))?.[1].bytes ?? 0;
     lines.push(`${bundle.outfile} ${Math.round(bytes / 1024)} kB`);
   }
+  // Whose code is in the bundles: its licences ship with it.
+  packages.delete(undefined);
+  if (only === undefined && outdir === undefined && !watch) writeFileSync(join(root, "dist", "packages.json"), JSON.stringify([...packages].sort()));
   return lines;
 }
 

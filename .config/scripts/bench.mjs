@@ -1,5 +1,5 @@
 // `npm run bench`: figures, never tests. Prints a table and writes `.cache/bench.json`. Ratios are measured in one run, since
-// machines are shared and noisy. `npm run bench -- --only index,scoring`; parts: index, datasets, rows, scoring, activation, probes.
+// machines are shared and noisy. `npm run bench -- --only index,scoring`; parts: index, datasets, rows, live, scoring, activation, probes.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
@@ -17,6 +17,8 @@ const parts = {
   datasets: ({ node }) => lastJson(run([node, "-e", 'import("./test/bench/datasets.bench.ts").then(async (m) => console.log(JSON.stringify(await m.bench())))'])),
   /** Lenses and marks of one screen of a 50 MB dataset file. */
   rows: ({ node }) => lastJson(run([node, "-e", 'import("./test/bench/rows.bench.ts").then(async (m) => console.log(JSON.stringify(await m.bench())))'])),
+  /** One prompt under five checkpoints, without Python. */
+  live: ({ node }) => lastJson(run([node, "-e", 'import("./test/bench/liveScoring.bench.ts").then(async (m) => console.log(JSON.stringify(await m.bench())))'])),
   /** Scoring tokens/s against a plain transformers loop and against lm-eval, on the same rows. */
   scoring: ({ python }) => lastJson(run([python, "test/bench/scoring.py"])),
   /** Our own part of the activation, in the real extension host, with the packaged VSIX. */

@@ -4,6 +4,7 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { thirdPartyLicences } from "./licences.mjs";
 import { SetupError, done, failWith, runStep, say } from "./progress.mjs";
 import { node24, root, setup } from "./setup.mjs";
 
@@ -108,7 +109,8 @@ function stageFiles(stage, platform) {
   // Its build-time dependency is not needed beside a prebuilt file.
   const { dependencies: _, scripts: _scripts, ...native } = readJson(join(root, "node_modules/better-sqlite3/package.json"));
   writeJson(join(stage, "node_modules/better-sqlite3/package.json"), native);
-  files.push("package.json", "node_modules/better-sqlite3/package.json");
+  writeFileSync(join(stage, "THIRD_PARTY_LICENCES.txt"), thirdPartyLicences(["better-sqlite3", ...(live.length > 0 ? ["onnxruntime-node", "onnxruntime-common"] : [])]));
+  files.push("package.json", "THIRD_PARTY_LICENCES.txt", "node_modules/better-sqlite3/package.json");
   for (const name of live.length > 0 ? ["onnxruntime-node", "onnxruntime-common"] : []) {
     // Its dependencies are those of its install script; the two are CommonJS here.
     const { dependencies: _, devDependencies: _dev, scripts: _scripts, type: _type, exports: _exports, ...runtime } = readJson(join(root, `node_modules/${name}/package.json`));

@@ -4,6 +4,7 @@ import { validDraws } from "../../domain/rows/membership.ts";
 import type { ReplayReading } from "../../domain/report/reportInput.ts";
 import type { ReplaySummary } from "../../domain/report/reportModel.ts";
 import type { Chain, ChainRun } from "../../domain/run/chain.ts";
+import { replayRuns } from "../../domain/run/replayRuns.ts";
 import { LedgerReader, type LedgerReading } from "./ledgers.ts";
 
 /** A chain and the runs it was built from. */
@@ -14,9 +15,7 @@ export interface ChainRuns {
 
 /** The replay records of the runs that stand for the chain's stages now. */
 export async function replayRecords({ chain }: Pick<ChainRuns, "chain">): Promise<LedgerReading> {
-  const runs = chain.checkpoints.flatMap(({ run, stage }) => (run === null || stage === null ? [] : [{ dir: run.dir, run: run.id, stage }]));
-  const running = Object.values(chain.newest).filter((run) => !runs.some((one) => one.run === run.id));
-  return new LedgerReader().read([...runs, ...running.map(({ dir, id, stage }) => ({ dir, run: id, stage }))]);
+  return new LedgerReader().read(replayRuns(chain).map(({ dir, id, stage }) => ({ dir, run: id, stage })));
 }
 
 /** What each stage replayed: its frozen buffer and its ledger of draws. */
