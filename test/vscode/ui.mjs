@@ -12,8 +12,8 @@ import { base } from "./workbench.mjs";
 async function main() {
   const { python } = await setup({ python: "run", browser: true });
   await installCodeServer();
-  const [spaces, { literalStory }, { bigStory }, { trustStory }, { runsStory }, { commandStory }, { picturesStory, themes }] = await Promise.all([
-    import("./workspaces.mjs"), import("./stories/literal.mjs"), import("./stories/big.mjs"), import("./stories/trust.mjs"), import("./stories/runs.mjs"), import("./stories/command.mjs"), import("./stories/pictures.mjs"),
+  const [spaces, { literalStory }, { bigStory }, { trustStory }, { runsStory }, { commandStory }, { picturesStory, themes }, { rowsStory }] = await Promise.all([
+    import("./workspaces.mjs"), import("./stories/literal.mjs"), import("./stories/big.mjs"), import("./stories/trust.mjs"), import("./stories/runs.mjs"), import("./stories/command.mjs"), import("./stories/pictures.mjs"), import("./stories/rows.mjs"),
   ]);
   const checks = {
     literal: (vsix) => literalStory(vsix, spaces),
@@ -22,7 +22,7 @@ async function main() {
     runs: (vsix) => runsStory(vsix, python, spaces),
     command: () => commandStory(spaces.recordedWorkspace(join(base, "command-ws"), ["math"])),
   };
-  const pictures = Object.fromEntries(Object.keys(themes).map((theme) => [theme, (vsix) => picturesStory(theme, vsix, python, spaces)]));
+  const pictures = { ...Object.fromEntries(Object.keys(themes).map((theme) => [theme, (vsix) => picturesStory(theme, vsix, python, spaces)])), rows: (vsix) => rowsStory(vsix, python, spaces) };
   const all = { ...checks, ...pictures };
   const wanted = process.argv.slice(2).filter((argument) => !argument.startsWith("-"));
   for (const name of wanted) if (!(name in all)) throw new SetupError(`${name}: no such story; there are ${Object.keys(all).join(", ")}.`);
