@@ -31,12 +31,13 @@ const parts = {
   /** The probes' share of each stage's time, from the sample chain's own journals (`npm start` makes them). */
   probes() {
     const runs = join(root, "media", "sample", ".seesaw", "runs");
-    const rows = (existsSync(runs) ? readdirSync(runs) : []).flatMap((name) => {
-      const journal = join(runs, name, "journal.jsonl");
-      if (name.startsWith(".") || !existsSync(journal)) return [];
+    // The newest run of each stage: ids end in the time they were made.
+    const newest = new Map((existsSync(runs) ? readdirSync(runs).sort() : []).map((name) => [name.replace(/-[^-]+-[^-]+$/, ""), join(runs, name, "journal.jsonl")]));
+    const rows = [...newest].flatMap(([stage, journal]) => {
+      if (stage.startsWith(".") || !existsSync(journal)) return [];
       const events = readFileSync(journal, "utf8").split("\n").filter((line) => line.startsWith("{") && line.endsWith("}")).map((line) => JSON.parse(line));
       const cost = events.findLast((event) => event.type === "probe.cost");
-      return cost ? [{ name: `probes' share of stage ${name.split("-")[0]}`, value: Number((cost.share * 100).toFixed(1)), unit: "%", target: "≤ 15" }] : [];
+      return cost ? [{ name: `probes' share of stage ${stage}`, value: Number((cost.share * 100).toFixed(1)), unit: "%", target: "≤ 15" }] : [];
     });
     if (rows.length === 0) say("no sample chain yet: run `npm start` first for the probes' share");
     return rows;
