@@ -16,6 +16,7 @@ export class StagesTree implements vscode.TreeDataProvider<StageNode>, vscode.Di
   private readonly view: vscode.TreeView<StageNode>;
   private readonly model: WorkspaceModel;
   private readonly queue: QueueView;
+  private nodes: StageNode[] = [];
   private shown = "";
   private timer: NodeJS.Timeout | undefined;
 
@@ -27,7 +28,7 @@ export class StagesTree implements vscode.TreeDataProvider<StageNode>, vscode.Di
   }
 
   getChildren(parent?: StageNode): StageNode[] {
-    return parent?.children ?? stageNodes(this.model.views(), this.queue);
+    return parent?.children ?? this.nodes;
   }
 
   getTreeItem(node: StageNode): vscode.TreeItem {
@@ -45,7 +46,8 @@ export class StagesTree implements vscode.TreeDataProvider<StageNode>, vscode.Di
   update(): void {
     const flagged = this.model.views().flatMap((view) => Object.values(view.chain?.newest ?? {})).filter((run) => run.state.flags.some(({ state }) => state === "drifting" || state === "confirmed"));
     this.view.badge = flagged.length === 0 ? undefined : { value: flagged.length, tooltip: `${flagged.length === 1 ? "1 stage has" : `${flagged.length} stages have`} a flag` };
-    const shape = shapeOf(stageNodes(this.model.views(), this.queue));
+    this.nodes = stageNodes(this.model.views(), this.queue);
+    const shape = shapeOf(this.nodes);
     if (shape !== this.shown) {
       this.shown = shape;
       this.redraw();

@@ -11,6 +11,7 @@ export class SkillsTree implements vscode.TreeDataProvider<StageNode>, vscode.Di
   readonly onDidChangeTreeData = this.changed.event;
   private readonly subscriptions: vscode.Disposable[];
   private readonly model: WorkspaceModel;
+  private nodes: StageNode[] = [];
   private shown = "";
 
   constructor(model: WorkspaceModel) {
@@ -20,7 +21,7 @@ export class SkillsTree implements vscode.TreeDataProvider<StageNode>, vscode.Di
   }
 
   getChildren(parent?: StageNode): StageNode[] {
-    return parent?.children ?? skillNodes(this.model.views());
+    return parent?.children ?? this.nodes;
   }
 
   getTreeItem(node: StageNode): vscode.TreeItem {
@@ -32,7 +33,8 @@ export class SkillsTree implements vscode.TreeDataProvider<StageNode>, vscode.Di
   }
 
   private update(): void {
-    const now = JSON.stringify(skillNodes(this.model.views()));
+    this.nodes = skillNodes(this.model.views());
+    const now = JSON.stringify(this.nodes);
     if (now === this.shown) return;
     this.shown = now;
     this.changed.fire();

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import * as zlib from "node:zlib";
 import { AppError, messageOf } from "../../util/errors.ts";
 import { maxUnpacked, openRowSource, type FileNote, type RowSource } from "../rows/rowSource.ts";
+import { UnpackedSource } from "../rows/unpackedSource.ts";
 import type { OpenDatasetOptions } from "./datasetReader.ts";
 
 /** Brings the bytes of a dataset into a file that can be read anywhere: the file itself, or an unpacked copy of an archive. */
@@ -140,41 +141,26 @@ function isAlive(pid: number): boolean {
 }
 
 /** The unpacked bytes of a zstd file: frame after frame, as Node's unpacker ends with the first. */
-class ZstdSource implements RowSource {
+class ZstdSource extends UnpackedSource {
   readonly kind = "plain";
-  readonly notes: FileNote[] = [];
   private readonly path: string;
   private readonly create: typeof zlib.createZstdDecompress;
-  private readonly limit: number;
   /** Where the current frame begins. */
   private frame = 0;
   private stream: { file: ReadStream; unpacker: zlib.ZstdDecompress; chunks: AsyncIterator<Buffer> };
-  private pending: Buffer = Buffer.alloc(0);
-  private total = 0;
-  private ended = false;
 
   constructor(path: string, limit: number) {
+    super(limit);
     // VS Code before 1.101 has no zstd in its Node.
     const create = (zlib as Partial<Pick<typeof zlib, "createZstdDecompress">>).createZstdDecompress;
     if (create === undefined) throw new AppError("bad-input", `${path} is a zstd file, and Node ${process.versions.node} cannot unpack it: use VS Code 1.101 or later, or unpack it with \`zstd -d\`.`);
     this.path = path;
     this.create = create;
-    this.limit = limit;
     this.stream = this.open();
   }
 
   get consumed(): number {
     return this.frame + this.stream.unpacker.bytesWritten;
-  }
-
-  async read(target: Buffer): Promise<number> {
-    while (this.pending.length === 0) {
-      if (this.ended) return 0;
-      await this.next();
-    }
-    const count = this.pending.copy(target, 0, 0, Math.min(target.length, this.pending.length));
-    this.pending = this.pending.subarray(count);
-    return count;
   }
 
   close(): void {
@@ -190,7 +176,12 @@ class ZstdSource implements RowSource {
     return { file, unpacker, chunks: file.pipe(unpacker)[Symbol.asyncIterator]() as AsyncIterator<Buffer> };
   }
 
-  private nextFrame(): void {
+  protected unpack(): Promise<IteratorResult<Buffer>> {
+    return this.stream.chunks.next();
+  }
+
+  /** Goes on with the next frame. */
+  protected finish(): void {
     const { file, unpacker } = this.stream;
     file.destroy();
     this.frame += unpacker.bytesWritten;
@@ -198,21 +189,8 @@ class ZstdSource implements RowSource {
     else if (!this.ended) this.stream = this.open();
   }
 
-  private async next(): Promise<void> {
-    try {
-      const { value, done } = await this.stream.chunks.next();
-      if (done === true) return this.nextFrame();
-      this.pending = value;
-    } catch (error) {
-      this.ended = true;
-      this.notes.push({ severity: "error", code: "archive-damaged", message: `the zstd archive is damaged or ends early (${messageOf(error)}); the rows before that place are read` });
-      return;
-    }
-    this.total += this.pending.length;
-    if (this.total <= this.limit) return;
-    this.pending = this.pending.subarray(0, this.pending.length - (this.total - this.limit));
-    this.ended = true;
-    this.notes.push({ severity: "error", code: "archive-too-large", message: `the archive unpacks to more than ${this.limit} bytes; the rest is not read` });
+  protected damage(reason: string): string {
+    return `the zstd archive is damaged or ends early (${reason}); the rows before that place are read`;
   }
 }
 

@@ -1,6 +1,7 @@
 import { createReadStream, closeSync, openSync, readSync, fstatSync } from "node:fs";
 import { constants, createGunzip } from "node:zlib";
 import { AppError, messageOf } from "../../util/errors.ts";
+import { UnpackedSource } from "./unpackedSource.ts";
 
 /** Something odd about a file as a whole. */
 export interface FileNote {
@@ -78,22 +79,17 @@ class PlainSource implements RowSource {
   }
 }
 
-class GzipSource implements RowSource {
+class GzipSource extends UnpackedSource {
   readonly kind = "gzip";
-  readonly notes: FileNote[] = [];
   private readonly path: string;
-  private readonly limit: number;
   private readonly file;
   // Without the sync flush, what was unpacked of an archive that ends early would be lost with the error.
   private readonly unpacker = createGunzip({ finishFlush: constants.Z_SYNC_FLUSH });
   private readonly chunks: AsyncIterator<Buffer>;
-  private pending: Buffer = Buffer.alloc(0);
-  private total = 0;
-  private ended = false;
 
   constructor(path: string, limit: number) {
+    super(limit);
     this.path = path;
-    this.limit = limit;
     this.file = createReadStream(path);
     this.file.on("error", (error) => this.unpacker.destroy(error));
     this.chunks = this.file.pipe(this.unpacker)[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
@@ -103,42 +99,23 @@ class GzipSource implements RowSource {
     return this.file.bytesRead;
   }
 
-  async read(target: Buffer): Promise<number> {
-    while (this.pending.length === 0) {
-      if (this.ended) return 0;
-      await this.next();
-    }
-    const count = this.pending.copy(target, 0, 0, Math.min(target.length, this.pending.length));
-    this.pending = this.pending.subarray(count);
-    return count;
-  }
-
   close(): void {
     this.file.destroy();
     this.unpacker.destroy();
   }
 
-  private async next(): Promise<void> {
-    try {
-      const { value, done } = await this.chunks.next();
-      if (done === true) return await this.finish();
-      this.pending = value;
-    } catch (error) {
-      this.ended = true;
-      this.notes.push({ severity: "error", code: "archive-damaged", message: `the gzip archive is damaged (${messageOf(error)}); the rows before the damage are read` });
-      return;
-    }
-    this.total += this.pending.length;
-    if (this.total <= this.limit) return;
-    this.pending = this.pending.subarray(0, this.pending.length - (this.total - this.limit));
-    this.ended = true;
-    this.notes.push({ severity: "error", code: "archive-too-large", message: `the archive unpacks to more than ${this.limit} bytes; the rest is not read` });
+  protected unpack(): Promise<IteratorResult<Buffer>> {
+    return this.chunks.next();
   }
 
-  private async finish(): Promise<void> {
+  protected async finish(): Promise<void> {
     this.ended = true;
     if (await endsProperly(this.path, this.total)) return;
     this.notes.push({ severity: "error", code: "archive-cut", message: "the archive ends early; the rows up to there are read" });
+  }
+
+  protected damage(reason: string): string {
+    return `the gzip archive is damaged (${reason}); the rows before the damage are read`;
   }
 }
 
