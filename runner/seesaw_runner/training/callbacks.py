@@ -116,11 +116,12 @@ class ProgressCallback(TrainerCallback):
 
     tokens[s−1]: tokens of step s over all processes. every: only steps divisible by it give a metric event (and the
     last); its loss is the mean over the steps since the one before. paused() gives seconds spent probing, kept out of
-    tokens/s.
+    tokens/s. metrics: names of the trainer's log to tell, besides `METRICS`.
     """
 
-    def __init__(self, journal, tokens: list[int], every: int, paused):
+    def __init__(self, journal, tokens: list[int], every: int, paused, metrics: tuple[str, ...] = ()):
         self.journal, self.tokens, self.every, self.paused = journal, tokens, max(1, every), paused
+        self.metrics = (*METRICS, *metrics)
         self._losses: list[float] = []
         self._progress = self._metric = 0.0
         self._first = 0
@@ -157,7 +158,7 @@ class ProgressCallback(TrainerCallback):
         if not last and (not due or now - self._metric < QUIET):
             return
         self._metric = now
-        values = {k: float(logs[k]) for k in METRICS if isinstance(logs.get(k), (int, float))}
+        values = {k: float(logs[k]) for k in self.metrics if isinstance(logs.get(k), (int, float))}
         values["loss"] = sum(self._losses) / len(self._losses)
         self._losses.clear()
         self.journal.append("metric", step=state.global_step, values=values)
