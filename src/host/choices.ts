@@ -2,6 +2,7 @@ import * as vscode from "vscode";
 import type { Pipeline, Stage } from "../domain/pipeline/pipelineModel.ts";
 import { AppError } from "../util/errors.ts";
 import type { RunRecord } from "../storage/runs/runStore.ts";
+import { t } from "../util/l10n.ts";
 import { statusIcon, type NodeTarget } from "./stageNodes.ts";
 import type { PipelineView } from "./workspaceModel.ts";
 import { runLine } from "./runWords.ts";
@@ -32,19 +33,19 @@ export async function chooseStage(views: readonly PipelineView[], target?: NodeT
     const { view, stage, pipeline } = chosen;
     if (several && stage === pipeline.stages[0]) items.push({ label: view.label, kind: vscode.QuickPickItemKind.Separator });
     const newest = view.chain?.newest[stage.id];
-    const from = stage.from === null ? "the base model" : stage.from;
+    const from = stage.from === null ? t("the base model") : stage.from;
     const icon = newest === undefined ? "circle-large-outline" : statusIcon(newest.state.status).name;
-    items.push({ label: `$(${icon}) ${stage.id}`, description: newest === undefined ? "not run yet" : runLine(newest.state), detail: `${stage.recipe} from ${from} · ${vscode.workspace.asRelativePath(stage.data)}`, chosen });
+    items.push({ label: `$(${icon}) ${stage.id}`, description: newest === undefined ? t("not run yet") : runLine(newest.state), detail: `${t("{0} from {1}", stage.recipe, from)} · ${stage.data === null ? "no data of its own" : vscode.workspace.asRelativePath(stage.data)}`, chosen });
   }
-  const picked = await vscode.window.showQuickPick(items, { title: "Run Stage", placeHolder: "Which stage?", matchOnDescription: true, matchOnDetail: true });
+  const picked = await vscode.window.showQuickPick(items, { title: t("Run Stage"), placeHolder: t("Which stage?"), matchOnDescription: true, matchOnDetail: true });
   return picked?.chosen;
 }
 
 function whyNone(views: readonly PipelineView[]): string {
   const broken = views.find(({ pipeline }) => pipeline === null);
   const first = broken?.diagnostics.find(({ severity }) => severity === "error");
-  if (broken === undefined) return "There is no seesaw.yaml with stages in this workspace.";
-  return `${broken.label} has errors${first === undefined ? "" : `, the first in line ${first.range.line}: ${first.message}`}`;
+  if (broken === undefined) return t("There is no seesaw.yaml with stages in this workspace.");
+  return first === undefined ? t("{0} has errors", broken.label) : t("{0} has errors, the first in line {1}: {2}", broken.label, first.range.line, first.message);
 }
 
 /** The run a command was called on (or the newest run of that stage), or one the person picks among those that fit. */
@@ -53,7 +54,7 @@ export async function chooseRun(views: readonly PipelineView[], target: NodeTarg
   const named = all.find(({ view, run }) => view.uri.fsPath === target?.file && (target.run === undefined ? run.stage === target.stage : run.id === target.run));
   if (named !== undefined) return named;
   if (target === undefined && all.length === 1) return all[0];
-  if (all.length === 0) return void vscode.window.showInformationMessage(`${title}: there is no run for this.`);
+  if (all.length === 0) return void vscode.window.showInformationMessage(t("{0}: there is no run for this.", title));
   const items = all.map(({ view, run }) => ({ label: run.id, description: runLine(run.state), detail: views.length > 1 ? view.label : "", chosen: { view, run } }));
-  return (await vscode.window.showQuickPick(items, { title, placeHolder: "Which run?", matchOnDescription: true }))?.chosen;
+  return (await vscode.window.showQuickPick(items, { title, placeHolder: t("Which run?"), matchOnDescription: true }))?.chosen;
 }

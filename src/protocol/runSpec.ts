@@ -50,6 +50,15 @@ export interface LaunchSpec {
   processes: number;
 }
 
+/** A checkpoint other than the start that a recipe's options name, as it was when the run was frozen. */
+export interface ModelSpec {
+  checkpoint: string;
+  label: string;
+  run: string | null;
+  step: number | null;
+  weights_hash: string;
+}
+
 export interface RunSpec {
   schema: string;
   /** Name of the run folder: `<stage>-<YYYYMMDDTHHMMSS-xxxx>`. */
@@ -62,9 +71,14 @@ export interface RunSpec {
   created: number;
   start: { checkpoint: string; label: string; run: string | null; step: number | null };
   base: string;
-  data: string;
+  /** Null for a recipe that needs no rows of its own. */
+  data: string | null;
   inputs: { path: string; sha256: string; bytes: number }[];
   args: Record<string, unknown>;
+  /** The recipe's own settings, paths absolute. Absent in runs older than the recipes that have some. */
+  options?: Record<string, unknown>;
+  /** By the name that `options` uses. */
+  models?: Record<string, ModelSpec>;
   adapter: Record<string, unknown> | null;
   launch: LaunchSpec;
   seed: number;

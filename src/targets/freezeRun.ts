@@ -2,10 +2,12 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { CheckSpec } from "../protocol/checks.ts";
-import { schemaVersion, type ReplaySpec, type RunSpec, type SkillSpec } from "../protocol/runSpec.ts";
+import { schemaVersion, type ModelSpec, type ReplaySpec, type RunSpec, type SkillSpec } from "../protocol/runSpec.ts";
 import type { Pipeline, Stage } from "../domain/pipeline/pipelineModel.ts";
 import type { Chain, ChainCheckpoint } from "../domain/run/chain.ts";
 import { didYouMean } from "../util/nearest.ts";
+import { referenceTarget } from "../domain/pipeline/stageOptions.ts";
+import { joinPath } from "../util/paths.ts";
 import { AppError } from "../util/errors.ts";
 import type { FileHash, FileHasher } from "./hashFiles.ts";
 
@@ -19,6 +21,7 @@ export interface StagePlan {
   inputs: FileHash[];
   skills: SkillSpec[];
   replay: ReplaySpec | null;
+  models: Record<string, ModelSpec>;
   fingerprint: string;
 }
 
@@ -34,17 +37,22 @@ export async function planStage(pipeline: Pipeline, stageId: string, chain: Chai
   const { start, weightsHash, startNote } = await startOf(pipeline, stage, chain, hasher);
   const skills = skillSpecs(pipeline);
   const replay = replaySpec(pipeline, stage);
-  const paths = [stage.data, ...skills.flatMap(({ probes }) => (probes.ood === undefined ? [probes.id] : [probes.id, probes.ood]))];
+  const models: Record<string, ModelSpec> = {};
+  for (const name of stage.references) models[name] = await modelOf(pipeline, stage, name, chain, hasher);
+  const paths = [...(stage.data === null ? [] : [stage.data]), ...skills.flatMap(({ probes }) => (probes.ood === undefined ? [probes.id] : [probes.id, probes.ood]))];
   for (const { check } of skills) paths.push(...functionFile(check, pipeline.root));
   for (const source of replay?.from ?? []) paths.push(source.data);
   const inputs: FileHash[] = [];
   for (const path of new Set(paths)) inputs.push(await hasher.file(path));
   await hasher.save();
-  const hashOf = (path: string | undefined): string | null => inputs.find((input) => input.path === path)?.sha256 ?? null;
+  const hashOf = (path: string | null | undefined): string | null => inputs.find((input) => input.path === path)?.sha256 ?? null;
   const fingerprint = sha256(
     canonical({
       recipe: stage.recipe,
       args: stage.args,
+      // Only where there are some: the runs of recipes without keep the fingerprint that they always had.
+      ...(Object.keys(stage.options).length > 0 && { options: stage.options }),
+      ...(stage.references.length > 0 && { models: Object.entries(models).map(([name, { weights_hash }]) => [name, weights_hash]) }),
       adapter: stage.adapter,
       launch: stage.launch,
       env: stage.env,
@@ -64,7 +72,7 @@ export async function planStage(pipeline: Pipeline, stageId: string, chain: Chai
       })),
     }),
   );
-  return { stage, start, weightsHash, startNote, inputs, skills, replay, fingerprint };
+  return { stage, start, weightsHash, startNote, inputs, skills, replay, models, fingerprint };
 }
 
 /** The frozen spec of a run, as run.json holds it. */
@@ -87,6 +95,8 @@ export function freezeRun(
     data: stage.data,
     inputs: plan.inputs,
     args: stage.args,
+    options: stage.options,
+    models: plan.models,
     adapter: stage.adapter,
     launch: stage.launch,
     seed: pipeline.seed,
@@ -129,6 +139,28 @@ async function startOf(pipeline: Pipeline, stage: Stage, chain: Chain, hasher: F
   return { start: { checkpoint: path, label, run: run.id, step }, weightsHash, startNote: status === "stale" ? `${from}, which is stale: ${reason ?? ""}` : `${from}.` };
 }
 
+/** The checkpoint that an option names, hashed. AppError("not-finished" | "not-found"). */
+async function modelOf(pipeline: Pipeline, stage: Stage, name: string, chain: Chain, hasher: FileHasher): Promise<ModelSpec> {
+  const target = referenceTarget(name, pipeline.stages.map(({ id }) => id), pipeline.root);
+  if (target === null) throw new AppError("bad-pipeline", `Stage \`${stage.id}\` names the checkpoint \`${name}\`, which is neither a stage nor a folder.`);
+  if (target.kind !== "stage") {
+    const checkpoint = target.kind === "base" ? pipeline.base : target.path;
+    return { checkpoint, label: target.kind === "base" ? "M0" : name, run: null, step: null, weights_hash: (await hasher.model(checkpoint)).sha256 };
+  }
+  const found = checkpointOf(chain, target.stage);
+  if (!found?.run || found.path === null) throw new AppError("not-finished", `Stage \`${stage.id}\` uses the checkpoint of \`${target.stage}\`, which has no finished run: run \`${target.stage}\` first, or the whole chain.`);
+  const { run } = found;
+  const step = target.step ?? found.step;
+  const saved = run.state.checkpoints.find((one) => one.step === step);
+  if (saved === undefined) {
+    const steps = run.state.checkpoints.map((one) => one.step).join(", ");
+    throw new AppError("not-found", `Stage \`${stage.id}\` uses \`${name}\`, but run ${run.id} saved no checkpoint at step ${step}: it has ${steps}. Set save_every of \`${target.stage}\`, or name another step.`);
+  }
+  const checkpoint = joinPath(run.dir, saved.path);
+  await hasher.model(checkpoint); // also finds out whether it is still there
+  return { checkpoint, label: step === found.step ? found.label : `${found.label}@${step}`, run: run.id, step, weights_hash: saved.weightsHash };
+}
+
 function skillSpecs(pipeline: Pipeline): SkillSpec[] {
   return pipeline.skills.map(({ id, probes, check, segments }) => ({
     id,
@@ -152,8 +184,9 @@ function ownStage(pipeline: Pipeline, skill: string): string | null {
 }
 
 function replaySpec(pipeline: Pipeline, stage: Stage): ReplaySpec | null {
-  if (!stage.replay) return null;
-  const { buffer: id, ratio } = stage.replay;
+  const id = stage.replay?.buffer ?? (stage.recipe === "replay" ? String(stage.options["buffer"]) : null);
+  if (id === null) return null;
+  const ratio = stage.replay?.ratio ?? 1;
   const buffer = pipeline.buffers.find((candidate) => candidate.id === id);
   if (!buffer) throw new AppError("bad-pipeline", `Stage \`${stage.id}\` replays from buffer \`${id}\`, which ${pipeline.file} does not define.`);
   return {
@@ -162,7 +195,9 @@ function replaySpec(pipeline: Pipeline, stage: Stage): ReplaySpec | null {
     rows: buffer.rows,
     from: buffer.from.map((source) => {
       const skill = pipeline.skills.find((candidate) => candidate.id === source)?.id ?? null;
-      return { stage: source, data: stageOf(pipeline, source).data, skill };
+      const { data } = stageOf(pipeline, source);
+      if (data === null) throw new AppError("bad-pipeline", `Buffer \`${id}\` draws from \`${source}\`, a stage without data of its own: name the stages whose rows it should hold.`);
+      return { stage: source, data, skill };
     }),
     quality: buffer.quality,
     diversity: buffer.diversity,

@@ -9,9 +9,19 @@ from typing import Any
 from seesaw_runner.findings import Finding
 from seesaw_runner.preflight.dataclass_fields import dataclass_fields
 
+#: Recipes without a trainer, and the only argument that they have.
+UNTRAINED = ("merge", "router", "command")
+_UNTRAINED_ARGUMENTS = ("use_cpu",)
+
 #: Recipe → where the class of its trainer's configuration is.
+_SFT = ("trl.trainer.sft_config", "SFTConfig")
 CONFIGS = {
-    "sft": ("trl.trainer.sft_config", "SFTConfig"),
+    "sft": _SFT,
+    "experts": _SFT,
+    "replay": _SFT,
+    "self-distill": _SFT,
+    "oracle-sft": _SFT,
+    "distill": _SFT,
     "dpo": ("trl.trainer.dpo_config", "DPOConfig"),
     "grpo": ("trl.trainer.grpo_config", "GRPOConfig"),
 }
@@ -91,6 +101,13 @@ def _annotations(recipe: str) -> dict[str, str]:
 
 def check_arguments(recipe: str, args: dict[str, Any]) -> list[Finding]:
     """Unknown arguments with the nearest valid one, those that Seesaw sets itself, and texts where a number belongs."""
+    if recipe in UNTRAINED:
+        fix = "Remove it; the settings of this recipe stand under `options`"
+        return [
+            Finding("bad-argument", "error", f"the recipe {recipe} has no argument {name}", fix, f"args.{name}")
+            for name in args
+            if name not in _UNTRAINED_ARGUMENTS
+        ]
     if recipe not in CONFIGS or not args:
         return []
     try:

@@ -146,7 +146,7 @@ def check_data(spec: dict) -> DataReport:
     """Reads the stage's data, the probes of all skills and the replay's sources."""
     report = DataReport()
     files = _Files(report)
-    trained = {spec["data"]: "training data"}
+    trained = {spec["data"]: "training data"} if spec.get("data") else {}
     trained |= {
         source["data"]: f"replay source {source['stage']}"
         for source in (spec.get("replay") or {}).get("from", ())

@@ -50,7 +50,7 @@ export function pipelineFileProblems(pipeline: Pipeline, exists: (path: string) 
     if (skill.check.kind === "function" && skill.check.path !== undefined) named.push({ path: skill.check.path, what: `The folder of the check function of skill "${skill.id}"`, fix, pointer: at("check", "path"), range: skill.range });
   }
   for (const stage of pipeline.stages) {
-    named.push({ path: stage.data, what: `The data of stage "${stage.id}"`, fix: "Correct the path, or create the file.", pointer: pointerOf("stages", stage.index - 1, "data"), range: stage.range });
+    if (stage.data !== null) named.push({ path: stage.data, what: `The data of stage "${stage.id}"`, fix: "Correct the path, or create the file.", pointer: pointerOf("stages", stage.index - 1, "data"), range: stage.range });
   }
   for (const target of pipeline.targets) {
     if (target.python === null || !/[\\/]/.test(target.python) || target.python.startsWith("~")) continue;

@@ -2,6 +2,7 @@ import type { RawPipeline, RawStage } from "./pipelineDefaults.ts";
 import type { SchemaProblem } from "./pipelineSchema.ts";
 import { didYouMean } from "../../util/nearest.ts";
 import { parentOf } from "./pipelineDefaults.ts";
+import { referencesOf, referenceTarget } from "./stageOptions.ts";
 import { pointerOf } from "./yamlSource.ts";
 
 /** What the schema cannot say: names that refer to each other, and names that have to be folder names. */
@@ -49,15 +50,44 @@ function stageProblems(raw: RawPipeline, stage: RawStage, index: number): Pipeli
   if (stage.on !== undefined && !targets.includes(stage.on)) {
     problems.push(problem(at("on"), "unknown-target", `Stage "${stage.id}" runs on "${stage.on}", which is not under "targets".${didYouMean(stage.on, targets)} Targets: ${[...new Set(targets)].join(", ")}.`));
   }
-  if (stage.replay !== undefined) problems.push(...replayProblems(raw, stage, index, at("replay", "buffer")));
+  if (stage.replay !== undefined) problems.push(...replayProblems(raw, stage, index, stage.replay.buffer, at("replay", "buffer")));
+  if (stage.recipe === "replay") problems.push(...replayProblems(raw, stage, index, String(stage.options?.["buffer"] ?? ""), at("options", "buffer")));
+  problems.push(...optionProblems(raw, stage, index));
   if (stage.launch?.kind !== "torchrun" && (stage.launch?.processes ?? 1) > 1) {
     problems.push(problem(at("launch", "processes"), "bad-value", `Stage "${stage.id}" asks for ${stage.launch?.processes} processes of one Python: write "kind: torchrun".`));
   }
-  for (const name of ["args", "adapter", "env"] as const) {
+  for (const name of ["args", "options", "adapter", "env"] as const) {
     for (const pointer of nonFinite(stage[name], at(name))) problems.push(problem(pointer, "bad-value", `An argument cannot be infinite or NaN: run.json has to hold it.`));
   }
   for (const name of Object.keys(stage.env ?? {})) {
     if (secretName.test(name)) problems.push({ ...problem(at("env", name), "secret", `${name} looks like a secret. This file and run.json keep it readable: set it in the environment that starts Seesaw instead.`, "key"), severity: "warning" });
+  }
+  return problems;
+}
+
+/** Names in `options`: checkpoints of earlier stages, and skills. */
+function optionProblems(raw: RawPipeline, stage: RawStage, index: number): PipelineProblem[] {
+  const ids = raw.stages.map((other) => other.id);
+  const skills = Object.keys(raw.skills);
+  const at = (pointer: string): string => pointerOf("stages", index) + pointer;
+  const problems = referencesOf(stage).flatMap(({ name, pointer }): PipelineProblem[] => {
+    const target = referenceTarget(name, ids, "/");
+    if (target === null) return [problem(at(pointer), "unknown-stage", `Stage "${stage.id}" names the checkpoint "${name}", which is no stage.${didYouMean(name, [...ids, "base"])} Write a stage's id, "base", or the path of a folder (./${name}).`)];
+    if (target.kind !== "stage" || ids.indexOf(target.stage) < index) return [];
+    return [problem(at(pointer), "later-stage", `Stage "${stage.id}" uses the checkpoint of ${target.stage === stage.id ? "the stage itself" : `the later stage "${target.stage}"`}: move "${target.stage}" before it.`)];
+  });
+  const named = (value: unknown, ...path: string[]): void => {
+    if (typeof value !== "string" || skills.includes(value)) return;
+    problems.push(problem(at(pointerOf("options", ...path)), "missing-skill", `Stage "${stage.id}" names the skill "${value}", which is not under "skills".${didYouMean(value, skills)} Skills: ${skills.join(", ")}.`));
+  };
+  const options = stage.options ?? {};
+  if (typeof options["check"] === "string") named(options["check"], "check");
+  if (options["fallback"] !== "base") named(options["fallback"], "fallback");
+  if (Array.isArray(options["rewards"])) options["rewards"].forEach((reward: { skill?: unknown } | null, place) => named(reward?.skill, "rewards", String(place), "skill"));
+  for (const name of ["teachers", "oracles", "experts", "keywords", "paraphrases"]) {
+    const block = options[name];
+    if (typeof block !== "object" || block === null) continue;
+    for (const skill of Object.keys(block)) named(skill, name, skill);
   }
   return problems;
 }
@@ -68,8 +98,7 @@ function nonFinite(value: unknown, pointer: string): string[] {
   return Object.entries(value).flatMap(([key, item]) => nonFinite(item, pointer + pointerOf(key)));
 }
 
-function replayProblems(raw: RawPipeline, stage: RawStage, index: number, pointer: string): PipelineProblem[] {
-  const name = stage.replay?.buffer ?? "";
+function replayProblems(raw: RawPipeline, stage: RawStage, index: number, name: string, pointer: string): PipelineProblem[] {
   const buffers = Object.keys(raw.buffers ?? {});
   const buffer = raw.buffers?.[name];
   if (buffer === undefined) {

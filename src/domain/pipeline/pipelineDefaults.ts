@@ -2,6 +2,7 @@ import type { CheckSpec, SegmentPattern } from "../../protocol/checks.ts";
 import type { FlagSpec, ProbeSpec } from "../../protocol/runSpec.ts";
 import type { Buffer, Pipeline, Skill, SourceRange, Stage, Target } from "./pipelineModel.ts";
 import { baseName, dirName, joinPath } from "../../util/paths.ts";
+import { absoluteOptions, referencesOf } from "./stageOptions.ts";
 import { pointerOf } from "./yamlSource.ts";
 
 /** What a pipeline gets where its file says nothing. The schema shows the same values. */
@@ -25,8 +26,9 @@ export interface RawPipeline {
 export interface RawStage {
   id: string;
   recipe: string;
-  data: string;
+  data?: string;
   args?: Record<string, unknown>;
+  options?: Record<string, unknown>;
   probe_every?: ProbeSpec["every"];
   eval_every?: ProbeSpec["eval_every"];
   probe?: Partial<ProbeSpec>;
@@ -41,9 +43,15 @@ export interface RawStage {
 
 type RawQuality = { reward: number } | { field: string; min: number } | { check: true };
 
+/** Recipes that start from the base model unless the file says otherwise: experts, and the router over them, keep it frozen. */
+const startsFromBase: ReadonlySet<string> = new Set(["experts", "router"]);
+/** The adapter of an expert whose stage does not describe one. */
+const expertAdapter = { r: 8, lora_alpha: 16, target_modules: "all-linear" };
+
 /** The stage that stage `index` (from 0) starts from; null for the base model. */
 export function parentOf(raw: Pick<RawPipeline, "stages">, index: number): string | null {
-  const from = raw.stages[index]?.from ?? raw.stages[index - 1]?.id ?? "base";
+  const stage = raw.stages[index];
+  const from = stage?.from ?? (startsFromBase.has(stage?.recipe ?? "") ? "base" : raw.stages[index - 1]?.id ?? "base");
   return from === "base" ? null : from;
 }
 
@@ -62,9 +70,11 @@ export function fillIn(raw: RawPipeline, file: string, rangeOf: (pointer: string
     id: stage.id,
     index: index + 1,
     recipe: stage.recipe,
-    data: path(stage.data),
+    data: stage.data === undefined ? null : path(stage.data),
     args: stage.args ?? {},
-    adapter: stage.adapter ?? null,
+    options: absoluteOptions(stage.options ?? {}, root),
+    references: [...new Set(referencesOf(stage).map(({ name }) => name))],
+    adapter: stage.recipe === "experts" ? { ...expertAdapter, ...stage.adapter } : stage.adapter ?? null,
     launch: { kind: stage.launch?.kind ?? "python", processes: stage.launch?.processes ?? 1 },
     probe: probeOf(raw, stage),
     save_every: stage.save_every ?? null,

@@ -38,8 +38,14 @@ export interface Stage {
   /** 1-based position: the stage's last checkpoint is M<index>. */
   index: number;
   recipe: string;
-  data: string;
+  /** Null for a recipe that needs no rows of its own. */
+  data: string | null;
+  /** For the recipe's trainer, as written. */
   args: Record<string, unknown>;
+  /** The recipe's own settings, paths absolute. */
+  options: Record<string, unknown>;
+  /** The checkpoints that `options` names: `math`, `math@40`, `base` or a folder. */
+  references: readonly string[];
   adapter: Record<string, unknown> | null;
   launch: LaunchSpec;
   probe: ProbeSpec;

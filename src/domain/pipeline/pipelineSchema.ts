@@ -25,8 +25,10 @@ export function schemaProblems(value: unknown): SchemaProblem[] {
   }
   if (compiled(value)) return [];
   const errors = compiled.errors ?? [];
-  const unions = errors.filter((error) => error.keyword === "anyOf").map((error) => `${error.schemaPath}/`);
-  const problems = errors.filter((error) => error.keyword !== "propertyNames" && !unions.some((union) => error.schemaPath.startsWith(union))).map((error) => problemOf(error, value));
+  // Of a value that fits no branch, the union's own sentence is enough; what each branch says against it is noise.
+  const unions = errors.filter((error) => error.keyword === "anyOf");
+  const inUnion = (error: ErrorObject): boolean => unions.some((union) => union !== error && `${error.instancePath}/`.startsWith(`${union.instancePath}/`) && error.keyword !== "anyOf");
+  const problems = errors.filter((error) => error.keyword !== "propertyNames" && error.keyword !== "if" && !inUnion(error)).map((error) => problemOf(error, value));
   return [...new Map(problems.map((problem) => [`${problem.pointer} ${problem.message}`, problem])).values()];
 }
 

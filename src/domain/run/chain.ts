@@ -72,7 +72,7 @@ export function buildChain(pipeline: Pipeline, runs: readonly ChainRun[]): Chain
   const byStage = new Map<string, ChainCheckpoint>();
   for (const stage of pipeline.stages) {
     const parent = stage.from === null ? null : byStage.get(stage.from) ?? null;
-    const checkpoint = stageCheckpoint(stage, parent, newestFirst, newest[stage.id] ?? null);
+    const checkpoint = stageCheckpoint(stage, parent, byStage, newestFirst, newest[stage.id] ?? null);
     byStage.set(stage.id, checkpoint);
     checkpoints.push(checkpoint);
   }
@@ -82,18 +82,19 @@ export function buildChain(pipeline: Pipeline, runs: readonly ChainRun[]): Chain
   return { checkpoints: [base, ...checkpoints], newest };
 }
 
-function stageCheckpoint(stage: Stage, parent: ChainCheckpoint | null, newestFirst: readonly ChainRun[], newest: ChainRun | null): ChainCheckpoint {
+function stageCheckpoint(stage: Stage, parent: ChainCheckpoint | null, byStage: ReadonlyMap<string, ChainCheckpoint>, newestFirst: readonly ChainRun[], newest: ChainRun | null): ChainCheckpoint {
   const empty = { label: `M${stage.index}`, index: stage.index, stage: stage.id, run: null, step: null, path: null, traces: {}, evals: {}, flags: {}, stops: [] };
   const done = newestFirst.filter((run) => run.stage === stage.id && run.state.status === "done" && lastCheckpoint(run) !== null);
   const wanted = parent?.run?.id ?? null;
-  const fitting = done.find((run) => (stage.from === null ? run.spec.start.run === null : wanted !== null && run.spec.start.run === wanted));
+  const fitting = done.find((run) => (stage.from === null ? run.spec.start.run === null : wanted !== null && run.spec.start.run === wanted) && staleModel(run, byStage) === null);
   const run = fitting ?? done[0];
   if (run === undefined) {
     const reason = newest === null ? `Stage ${stage.id} has not been run yet.` : `The newest run of ${stage.id} is ${newest.state.status} and has no final checkpoint.`;
     return { ...empty, status: "missing", reason };
   }
   const checkpoint = lastCheckpoint(run) as NonNullable<ReturnType<typeof lastCheckpoint>>;
-  const stale = staleReason(stage, parent, run, fitting !== undefined);
+  const used = staleModel(run, byStage);
+  const stale = used === null ? staleReason(stage, parent, run, fitting !== undefined) : `${used} Run ${stage.id} again.`;
   const stops = probeStops(run, checkpoint.step, empty.label);
   const end = stops.find((stop) => stop.step === checkpoint.step);
   const flags: Record<string, FlagState> = {};
@@ -102,6 +103,18 @@ function stageCheckpoint(stage: Stage, parent: ChainCheckpoint | null, newestFir
     ...empty, run, step: checkpoint.step, path: joinPath(run.dir, checkpoint.path), status: stale === null ? "ready" : "stale", reason: stale,
     traces: end?.traces ?? {}, evals: end?.evals ?? {}, flags, stops,
   };
+}
+
+/** A checkpoint that a run used besides its start, of a run that no longer stands for its stage, as a sentence; null if none. */
+function staleModel(run: ChainRun, byStage: ReadonlyMap<string, ChainCheckpoint>): string | null {
+  for (const [name, model] of Object.entries(run.spec.models ?? {})) {
+    const stage = name.replace(/@\d+$/, "");
+    const now = byStage.get(stage);
+    if (model.run === null || now === undefined) continue;
+    if (now.run?.id !== model.run) return `It used ${model.label} of run ${model.run}, but ${now.run === null ? `there is no finished run of ${stage}` : `the run of ${stage} is now ${now.run.id}`}.`;
+    if (now.status === "stale") return `It used ${model.label}, which is stale.`;
+  }
+  return null;
 }
 
 /** Why a finished run does not stand for the pipeline as it is now, or null. */

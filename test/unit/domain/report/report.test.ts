@@ -44,7 +44,7 @@ function input(name = evil): ReportInput {
   const pipeline = {
     file: name, root: "/", name, base: "/b", seed: 0, buffers: [], targets: [], flags: { alpha: 0.1, tolerance: 0.2 },
     skills: [{ id: "s", probes: { id: "/p" }, check: { kind: "text" }, segments: [], range }],
-    stages: [{ id: "a", index: 1, recipe: "sft", data: "/d", args: {}, adapter: null, launch: { kind: "python", processes: 1 }, probe, save_every: null, replay: null, from: null, on: "local", env: {}, range }],
+    stages: [{ id: "a", index: 1, recipe: "sft", data: "/d", args: {}, options: {}, references: [], adapter: null, launch: { kind: "python", processes: 1 }, probe, save_every: null, replay: null, from: null, on: "local", env: {}, range }],
   } as Pipeline;
   const cell: FilmCell = { class: "lost", change: "fell", coloured: true, logprob: -3, delta: -2, rank: 4, entropy: 1, klStart: null, klBase: null, alternatives: [{ id: 1, display: name, logprob: -0.1, probability: 0.9, isReference: false }] };
   const film: Filmstrip = {
