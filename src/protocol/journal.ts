@@ -33,7 +33,7 @@ export type FailureCode =
   | "exception"
   | "spawn";
 
-export type Phase = "preflight" | "load" | "probe" | "train" | "eval" | "save";
+export type Phase = "preflight" | "load" | "probe" | "generate" | "train" | "eval" | "save";
 
 export type FlagState = "drifting" | "confirmed" | "recovered" | "not-measurable";
 
@@ -140,6 +140,25 @@ export interface EventBodies {
     after_loading_s?: number;
   };
   "ledger.drawn": { step: number; buffer: string; rows: number; distinct: number };
+  /** What an attempt has cost, told once when its training ended; of the first process, where there are several. */
+  "cost.measured": {
+    step: number;
+    memory: {
+      /** `device`: memory that tensors took on the accelerator; `resident`: of the process, on a CPU. */
+      kind: "device" | "resident";
+      /** Bytes: of Python and its libraries before the model was loaded, the peak until the first training step, the peak of all. */
+      before: number;
+      start: number;
+      peak: number;
+      /** What the allocator held at most; null on a CPU. */
+      reserved: number | null;
+    };
+    /** Seconds of training, probes left out, and of probes and checks. */
+    train_s: number;
+    probe_s: number;
+    /** Trained tokens of this attempt over all processes, padding not counted; an estimate where answers are generated. */
+    tokens: number;
+  };
   "flag.raised": FlagBody;
   "flag.changed": FlagBody;
   warning: { code: string; message: string; fix?: string; severity: "info" | "warning" | "error"; where?: string };
@@ -160,6 +179,7 @@ export const eventTypes: readonly EventType[] = [
   "eval.result",
   "probe.cost",
   "ledger.drawn",
+  "cost.measured",
   "flag.raised",
   "flag.changed",
   "warning",

@@ -202,22 +202,71 @@ def make_run(base_folder, tmp_path):
     return make
 
 
-@pytest.fixture
-def sft(monkeypatch):
-    """Runs the recipe in this process (imports are paid once); gives its exit code. Signal handlers are put back."""
-    import signal
+@pytest.fixture(scope="session")
+def taught_folder(tmp_path_factory, base_folder):
+    """The base model after it has learned to copy: a teacher, an oracle, a labeller. Right on most rows."""
+    import torch
+    from seesaw_runner.scoring.encode import Encoder
+    from seesaw_runner.training.loading import load_model, load_tokenizer
 
-    from seesaw_runner.recipes import sft as recipe
+    torch.manual_seed(0)
+    model = load_model(str(base_folder), torch.float32, torch.device("cpu")).train()
+    tokenizer = load_tokenizer(str(base_folder))
+    rows = Encoder(tokenizer).encode_all(copy_rows(256, 11))
+    optimizer = torch.optim.AdamW(model.parameters(), 4e-3)
+    for step in range(110):
+        batch = [rows[(step * 32 + k) % len(rows)] for k in range(32)]
+        width = max(len(row.ids) for row in batch)
+        ids, labels = torch.zeros((32, width), dtype=torch.long), torch.full((32, width), -100)
+        for k, row in enumerate(batch):
+            ids[k, : len(row.ids)] = torch.tensor(row.ids)
+            labels[k, row.scored] = torch.tensor([row.ids[i] for i in row.scored])
+        model(
+            input_ids=ids,
+            attention_mask=(torch.arange(width) < torch.tensor([[len(r.ids)] for r in batch])).long(),
+            labels=labels,
+        ).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    folder = tmp_path_factory.mktemp("taught") / "m1"
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def as_model(folder: Path, label: str = "M1") -> dict:
+    """An entry of run.json's `models`."""
+    return {"checkpoint": str(folder), "label": label, "run": None, "step": None, "weights_hash": "0" * 64}
+
+
+@pytest.fixture
+def recipe(monkeypatch):
+    """recipe(name, folder) runs a recipe in this process (imports are paid once) and gives its exit code. Signal
+    handlers are put back."""
+    import importlib
+    import signal
 
     kept = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
     monkeypatch.delenv("SEESAW_ATTEMPT", raising=False)
 
-    def run(folder: Path) -> int:
-        return recipe.main(["--run", str(folder)])
+    def run(name: str, folder: Path) -> int:
+        module = importlib.import_module(f"seesaw_runner.recipes.{name.replace('-', '_')}")
+        return module.main(["--run", str(folder)])
 
     yield run
     for number, handler in kept.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture
+def sft(recipe):
+    """Runs the recipe sft in this process."""
+    return lambda folder: recipe("sft", folder)
+
+
+def outcome(run: Path, attempt: int = 1) -> dict:
+    """What a run said of its own end."""
+    return json.loads((run / f"attempt-{attempt:04d}" / "outcome.json").read_text())
 
 
 def events(run: Path, kind: str | None = None) -> list[dict]:

@@ -23,7 +23,7 @@ class EncodedRow:
 
     `prompt_ids`: what a generation starts from. `reference`: the answer's text; `ends`: end of each scored token in the
     reference's UTF-8 bytes. `reason` is set when the row cannot be used; `note` when it can but something is worth
-    saying.
+    saying. `group`: what the batches of a training are balanced by, where they are.
     """
 
     ids: list[int] = field(default_factory=list)
@@ -35,6 +35,7 @@ class EncodedRow:
     reason: str | None = None
     note: str | None = None
     cut: bool = False
+    group: str | None = None
 
 
 class RowError(ValueError):
@@ -92,6 +93,41 @@ class Encoder:
 
     def encode_all(self, values: Sequence[Any], *, last_only: bool = True) -> list[EncodedRow]:
         return [self.encode(v, last_only=last_only) for v in values]
+
+    def prompt(self, value: Any) -> EncodedRow:
+        """What a generation for this row starts from: `prompt_ids` and `prompt`, whether or not the row has an answer.
+
+        The answer, if there is one, is the last assistant turn; it and what follows are left out.
+        """
+        try:
+            if row_format(value) in ("unknown", "not-an-object"):
+                messages_of(value)  # says what is missing
+            text = value.get("prompt")
+            if (
+                isinstance(text, str)
+                and isinstance(value.get("completion", ""), str)
+                and not isinstance(value.get("chosen"), list)
+            ):
+                ids = self.tokenizer(text, add_special_tokens=True)["input_ids"]
+                while ids and ids[-1] == self.tokenizer.eos_token_id:
+                    ids = ids[:-1]
+                return EncodedRow(prompt_ids=list(ids), prompt=text)
+            if not self.tokenizer.chat_template:
+                raise RowError(
+                    "The tokenizer has no chat template. Add one to the base model, or use prompt and completion texts."
+                )
+            messages = to_messages(value)
+            answers = [k for k, m in enumerate(messages) if m["role"] == "assistant"]
+            messages = messages[: answers[-1]] if answers else messages
+            if not messages:
+                raise RowError("The row has no turn before its answer, so there is nothing to continue.")
+            tools = value.get("tools") if isinstance(value.get("tools"), list) else None
+            rendered = self._render(messages, tools, generation_prompt=True)
+            if self._special_text and any(self._special_text.search(str(m.get("content"))) for m in messages):
+                return EncodedRow(prompt_ids=self._piecewise(rendered, messages)[0], prompt=rendered)
+            return EncodedRow(prompt_ids=self._tokens(rendered), prompt=rendered)
+        except RowError as error:
+            return EncodedRow(reason=str(error))
 
     # ---- plain text
 

@@ -1,4 +1,4 @@
-"""Greedy generation for the checks: many short prompts at once, with a KV cache, on any causal LM.
+"""Greedy generation for the checks, and sampling for recipes: many prompts at once, with a KV cache, on any causal LM.
 
 `model.generate` costs several milliseconds of Python per step; for checks the loop below is enough: left padding,
 prompts sorted by length, the largest logit at every step, finished rows taken out of the batch when enough of it is
@@ -20,6 +20,28 @@ from seesaw_runner.scoring.causal_lm import CausalLM
 MOST_ROWS = 512
 ROOM_BYTES = 1024**3
 ROOM_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token is drawn. temperature > 0; top_p: only the likeliest tokens that together hold this share.
+
+    `generator` lives on the model's device; the same state and batches give the same answers.
+    """
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    generator: torch.Generator | None = None
+
+    def draw(self, logits: torch.Tensor) -> torch.Tensor:
+        """One id for each row of logits [rows, vocabulary]."""
+        probabilities = (logits.float() / self.temperature).softmax(-1)
+        if self.top_p < 1:
+            ordered, index = probabilities.sort(-1, descending=True)
+            # A token stays while what is likelier than it holds less than top_p: the likeliest always does.
+            ordered[ordered.cumsum(-1) - ordered >= self.top_p] = 0
+            probabilities = torch.zeros_like(ordered).scatter_(-1, index, ordered)
+        return torch.multinomial(probabilities, 1, generator=self.generator)[:, 0]
 
 
 @dataclass
@@ -46,9 +68,10 @@ def generate(
     max_new_tokens: int | Sequence[int],
     ends: set[int],
     batch_size: int | None = None,
+    sampling: Sampling | None = None,
 ) -> list[Generated]:
-    """Greedy continuations of id lists, in their order. `max_new_tokens` may differ per prompt. Empty prompts are
-    refused. batch_size None: as many rows as the memory allows, MOST_ROWS at most.
+    """Continuations of id lists, greedy or sampled, in their order. `max_new_tokens` may differ per prompt. Empty
+    prompts are refused. batch_size None: as many rows as the memory allows, MOST_ROWS at most.
 
     Raises ValueError for an empty prompt: there is no position to predict from.
     """
@@ -65,7 +88,8 @@ def generate(
     with lm.evaluating():
         for first in range(0, len(order), size):
             picked = order[first : first + size]
-            _run(lm, [list(prompts[i]) for i in picked], [limits[i] for i in picked], ends, [out[i] for i in picked])
+            rows, most = [list(prompts[i]) for i in picked], [limits[i] for i in picked]
+            _run(lm, rows, most, ends, [out[i] for i in picked], sampling)
     return out
 
 
@@ -87,7 +111,14 @@ def rows_that_fit(lm: CausalLM, tokens: int) -> int:
     return max(1, min(MOST_ROWS, room // each))
 
 
-def _run(lm: CausalLM, prompts: list[list[int]], limits: list[int], ends: set[int], out: list[Generated]) -> None:
+def _run(
+    lm: CausalLM,
+    prompts: list[list[int]],
+    limits: list[int],
+    ends: set[int],
+    out: list[Generated],
+    sampling: Sampling | None,
+) -> None:
     device = lm.device
     width = max(map(len, prompts))
     ids = torch.full((len(prompts), width), lm.pad_id, dtype=torch.long)
@@ -102,7 +133,7 @@ def _run(lm: CausalLM, prompts: list[list[int]], limits: list[int], ends: set[in
     live = list(range(len(prompts)))  # rows of the batch → rows of `out`
     while live:
         logits = _last_logits(lm, ids, mask if padded else None, position, cache)
-        chosen = logits.argmax(-1)
+        chosen = sampling.draw(logits) if sampling else logits.argmax(-1)
         picked = chosen.tolist()
         keep = []
         for k, i in enumerate(live):

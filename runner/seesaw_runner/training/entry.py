@@ -35,10 +35,18 @@ REFUSED_ARGUMENTS = {
     "deepspeed": "only one process per GPU with whole weights is supported",
     "fsdp": "only one process per GPU with whole weights is supported",
 }
+#: And none that plans its batches.
+SUPERVISED_REFUSED = {
+    "packing": "rows are drawn one by one, so that the ledger of draws is exact",
+    "padding_free": "rows are padded by length, so that the ledger of draws is exact",
+}
 
 
 def run_recipe(
-    doc: str | None, train: Callable[[Session], int], refused: Mapping[str, str] = {}, argv: list[str] | None = None
+    doc: str | None,
+    train: Callable[[Session], int],
+    argv: list[str] | None = None,
+    refused: Mapping[str, str] = SUPERVISED_REFUSED,
 ) -> int:
     """Runs `train` for the run folder on the command line and gives the exit code.
 
@@ -94,7 +102,7 @@ def run_recipe(
         if rank == 0:
             say(f"Failed ({code}): {message}")
         write_outcome(attempt, code, message, where)
-        return 1
+        return 143 if code == "cancelled" else 1
     finally:
         if journal is not None:
             journal.close()

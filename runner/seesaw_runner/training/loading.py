@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
 from seesaw_runner.checkpoints.saving import no_weights, weight_files
 from seesaw_runner.run_folder import StageError
@@ -91,6 +91,16 @@ def load_model(folder: str, dtype: torch.dtype, device: torch.device, attention:
             folder,
         )
     return model.to(device)
+
+
+def model_shapes(folder: str) -> torch.nn.Module:
+    """A checkpoint's model without its numbers; under an adapter that of its base."""
+    about = Path(folder) / "adapter_config.json"
+    if about.is_file():
+        return model_shapes(json.loads(about.read_text(encoding="utf-8")).get("base_model_name_or_path") or "")
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(config)
 
 
 def context_length(model: torch.nn.Module) -> int | None:

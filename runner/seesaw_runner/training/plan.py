@@ -102,6 +102,52 @@ class _Cycle:
         return out
 
 
+class _Mixed:
+    """All own rows as one pool."""
+
+    def __init__(self, own: int, rng: random.Random):
+        self._cycle = _Cycle(range(own), rng)
+
+    def batches(self, sizes: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
+        """Rows for batches of these sizes, rows of like length together."""
+        rows = iter(sorted(self._cycle.take(sum(sizes)), key=lambda i: lengths[i]))
+        return [[next(rows) for _ in range(size)] for size in sizes]
+
+
+class _Balanced:
+    """A pool for each group, all drawn from equally."""
+
+    def __init__(self, groups: Sequence[str], rng: random.Random):
+        members: dict[str, list[int]] = {}
+        for i, group in enumerate(groups):
+            members.setdefault(group, []).append(i)
+        self._cycles = [_Cycle(members[name], rng) for name in sorted(members)]
+        self._next = 0  # the group that takes the next row that does not divide
+
+    def batches(self, sizes: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
+        n = len(self._cycles)
+        quotas = []
+        for size in sizes:
+            quota = [size // n] * n
+            for _ in range(size % n):
+                quota[self._next] += 1
+                self._next = (self._next + 1) % n
+            quotas.append(quota)
+        out: list[list[int]] = [[] for _ in sizes]
+        for g, cycle in enumerate(self._cycles):
+            rows = iter(sorted(cycle.take(sum(quota[g] for quota in quotas)), key=lambda i: lengths[i]))
+            for batch, quota in zip(out, quotas, strict=True):
+                batch += [next(rows) for _ in range(quota[g])]
+        return out
+
+
+def group_shares(plan: BatchPlan, groups: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Rows and draws of each group over the whole plan; draws ÷ rows are its passes."""
+    rows = Counter(groups)
+    draws = Counter(groups[i] for i in plan.order if i < plan.own)
+    return {name: (rows[name], draws[name]) for name in sorted(rows)}
+
+
 def make_plan(
     *,
     lengths: Sequence[int],
@@ -113,8 +159,12 @@ def make_plan(
     ratio: float = 0.0,
     seed: int = 0,
     window: int = 4,
+    groups: Sequence[str] | None = None,
 ) -> BatchPlan:
     """Plans a stage.
+
+    groups: the group of each own row; every group then gets an equal share of each batch's own rows, whatever its size.
+    What does not divide goes round, so that over the stage no group gets more than one row more than another.
 
     lengths: tokens of every row, own rows first, then the buffer's. window: how many optimizer steps are sorted by
     length together: their rows go to batches of like length (less padding), and the batches are shuffled again, so that
@@ -130,19 +180,18 @@ def make_plan(
     rng = random.Random(f"seesaw-plan-{seed}")
     count = steps * accumulation * world
     extra = replay_counts(count, batch, ratio, rng) if ratio > 0 else [0] * count
-    own_rows = _Cycle(range(own), rng)
+    own_rows = _Balanced(groups, rng) if groups is not None else _Mixed(own, rng)
     buffer_rows = _Cycle(range(own, len(lengths)), rng)
     order: list[int] = []
     per_window = max(1, window) * accumulation * world
     for first in range(0, count, per_window):
         replays = extra[first : first + per_window]
-        size = len(replays)
-        mine = sorted(own_rows.take(size * batch - sum(replays)), key=lambda i: lengths[i])
+        mine = own_rows.batches([batch - r for r in replays], lengths)
         old = sorted(buffer_rows.take(sum(replays)), key=lambda i: lengths[i])
-        batches, a, b = [], 0, 0
-        for r in replays:
-            rows = mine[a : a + batch - r] + old[b : b + r]
-            a, b = a + batch - r, b + r
+        batches, b = [], 0
+        for k, r in enumerate(replays):
+            rows = mine[k] + old[b : b + r]
+            b += r
             rng.shuffle(rows)
             batches.append(rows)
         rng.shuffle(batches)

@@ -9,9 +9,11 @@ from typing import Any
 from seesaw_runner.run_folder import StageError, attempt_number
 
 
-def read_training_rows(path: str, encoder, journal, *, scored: bool) -> list:
+def read_training_rows(path: str, encoder, journal, *, scored: bool, group_field: str | None = None) -> list:
     """Encoded rows; the ones that cannot be used are counted, and the first of each reason is told. StageError when
     none is left.
+
+    group_field: each row must have a text in this field; it becomes the row's `group`.
     """
     from seesaw_runner.data.rows import read_rows
 
@@ -19,6 +21,10 @@ def read_training_rows(path: str, encoder, journal, *, scored: bool) -> list:
     for source in read_rows(path):
         row = encoder.encode(source.value, last_only=False) if source.error is None else None
         reason = str(source.error) if row is None else row.reason
+        if reason is None and group_field is not None:
+            row.group = source.value.get(group_field)
+            if not isinstance(row.group, str):
+                reason = f"The row has no text in the field {group_field}, which the batches are balanced by."
         if reason is None:
             rows.append(row)
         else:

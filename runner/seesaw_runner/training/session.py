@@ -28,8 +28,9 @@ from seesaw_runner.run_folder import StageError, attempt_number, say, write_outc
 from seesaw_runner.scoring.encode import Encoder
 from seesaw_runner.training.arguments import lora_config, trainable_parameters, versions
 from seesaw_runner.training.callbacks import LedgerCallback, ProgressCallback, SaveCallback, StopWatch
+from seesaw_runner.training.cost import CostMeter
 from seesaw_runner.training.device import choose
-from seesaw_runner.training.loading import context_length, load_model, load_tokenizer
+from seesaw_runner.training.loading import context_length, load_model, load_tokenizer, model_shapes
 from seesaw_runner.training.options import Options
 from seesaw_runner.training.plan import BatchPlan
 
@@ -57,17 +58,19 @@ class Session:
 
     # ---- loading
 
-    def open(self) -> None:
+    def open(self, *, weights: bool = True) -> None:
         """Device, seed, tokenizer and the start checkpoint as `self.model`, in full precision. From now on SIGTERM and
-        SIGINT mean: finish the step, save, end."""
+        SIGINT mean: finish the step, save, end. weights False: the model is only its shapes, for a stage that neither
+        trains nor probes it."""
         library_logging.disable_progress_bar()
         self.watch.install()
         self.device = choose(force_cpu=bool(self.arguments.get("use_cpu")))
+        self.meter = CostMeter(self.device)
         set_seed(self.seed)
         start = self.spec["start"]["checkpoint"]
         self.loading("loading the model")
         self.tokenizer = load_tokenizer(start)
-        self.model = self.load(start)
+        self.model = self.load(start) if weights else model_shapes(start)
         self.start_hash = saving.weights_hash(start)
         self.start_identity = saving.identity(start, self.start_hash)
         self.base_identity = self.start_identity if self.spec["base"] == start else saving.identity(self.spec["base"])
@@ -101,6 +104,11 @@ class Session:
     @property
     def accumulation(self) -> int:
         return int(self.arguments.get("gradient_accumulation_steps", 1))
+
+    @property
+    def probed(self) -> float:
+        """Seconds of probing and checking so far."""
+        return self.prober.seconds if self.prober else 0.0
 
     def warn(self, code: str, message: str, *, where: str = "", fix: str = "", severity: str = "warning") -> None:
         """A `warning` event."""
@@ -159,6 +167,7 @@ class Session:
                 say(f"goes on from step {self.resumed_from}")
         if self.rank == 0 and self.spec["skills"]:
             self._probe_start(again, events)
+        self.meter.begin(self.probed)
 
     def _tell_missed(self, kept: list[tuple[int, Path]], events: list[dict]) -> None:
         """The process died between writing a checkpoint and saying so: say it now."""
@@ -247,11 +256,15 @@ class Session:
             trainer.add_callback(self.probing)
         if trainer.args.world_size > 1:
             torch.distributed.barrier()  # rank 0 has been probing
+        self.meter.begin(self.probed)
         trainer.train(resume_from_checkpoint=str(self.resume[1]) if self.resume else None)
         return self.ended(trainer.state.global_step)
 
     def ended(self, step: int) -> int:
         """The exit code and outcome of a training that has come to `step`."""
+        self.meter.tell(
+            self.journal, step=step, tokens=sum(self.tokens[self.resumed_from or 0 : step]), probed=self.probed
+        )
         if self.watch.reason == "cancelled":
             message = (
                 f"Stopped at step {step} of {self.steps}; a checkpoint was saved. Run the stage again to go on from "

@@ -1,0 +1,1 @@
+"""Answers that a model gives to training prompts: reading the prompts, sampling, judging, keeping."""
