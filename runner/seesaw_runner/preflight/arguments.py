@@ -21,7 +21,7 @@ CONFIGS = {
     "replay": _SFT,
     "self-distill": _SFT,
     "oracle-sft": _SFT,
-    "distill": _SFT,
+    "distill": ("transformers.training_args", "TrainingArguments"),
     "dpo": ("trl.trainer.dpo_config", "DPOConfig"),
     "grpo": ("trl.trainer.grpo_config", "GRPOConfig"),
 }

@@ -22,6 +22,10 @@ SAMPLES = 64
 BUDGET = 20.0
 _FORM_NOTES = ("archive-cut", "archive-damaged", "archive-too-large", "array-open", "array-comma")
 _UNUSABLE = ("unknown-format", "no-trainable-text", "empty-conversation", "not-an-object")
+#: Recipes whose rows are prompts: an answer is made, and one that is there is not learned.
+PROMPT_RECIPES = ("grpo", "self-distill", "oracle-sft", "distill", "router")
+#: What is no problem of a prompt.
+_ANSWER_PROBLEMS = ("no-trainable-text", "no-label", "turn-order")
 
 
 @dataclass
@@ -43,8 +47,8 @@ class _Files:
         self.partial: dict[str, int] = {}
         self.prompts: dict[str, dict[str, set[str | None]]] = {}
 
-    def read(self, path: str, role: str, check: Check | None = None) -> Summary | None:
-        """Findings on one file; None if it cannot be read."""
+    def read(self, path: str, role: str, check: Check | None = None, *, prompts_only: bool = False) -> Summary | None:
+        """Findings on one file; None if it cannot be read. prompts_only: its rows need no answer."""
         failed: list[tuple[int, str]] = []
         try:
             reader = read_rows(path)
@@ -56,6 +60,9 @@ class _Files:
                 )
             )
             return None
+        if prompts_only:
+            for code in _ANSWER_PROBLEMS:
+                del summary.problems[code]
         self._describe(path, role, summary)
         for note in reader.notes:
             if note.code in _FORM_NOTES:
@@ -153,8 +160,9 @@ def check_data(spec: dict) -> DataReport:
         if source["data"] != spec["data"]
     }
     for path, role in trained.items():
-        summary = files.read(path, role)
-        if summary and path == spec["data"]:
+        own = path == spec["data"]
+        summary = files.read(path, role, prompts_only=own and spec["recipe"] in PROMPT_RECIPES)
+        if summary and own:
             report.train_rows = summary.good - max((summary.problems[code] for code in _UNUSABLE), default=0)
     for skill in spec.get("skills") or ():
         check = _check(skill, spec, report)

@@ -40,7 +40,6 @@ def train(stage: Session) -> int:
     from seesaw_runner.training.compatible import must_share_vocabulary
     from seesaw_runner.training.plan import make_plan, total_steps
     from seesaw_runner.training.preferences import read_preferences
-    from seesaw_runner.training.session import bad_data
     from seesaw_runner.training.stage_trainer import StageTrainer
 
     class Trainer(StageTrainer, DPOTrainer):
@@ -53,8 +52,7 @@ def train(stage: Session) -> int:
         must_share_vocabulary(
             spec["start"]["checkpoint"], stage.model_folder(reference, "reference"), "The reference model"
         )
-    if spec.get("replay"):
-        raise bad_data(ValueError("The recipe dpo cannot replay rows of a buffer: they have no rejected answer."))
+    stage.without_replay("rows of a buffer have no rejected answer")
     stage.open()
     rows = read_preferences(spec["data"], stage.encoder(), stage)
     lengths = [row.length for row in rows]

@@ -57,7 +57,9 @@ def load_model(folder: str, dtype: torch.dtype, device: torch.device, attention:
         try:
             from peft import PeftModel
 
-            return PeftModel.from_pretrained(base, folder).merge_and_unload().requires_grad_(True)
+            merged = PeftModel.from_pretrained(base, folder).merge_and_unload().requires_grad_(True)
+            merged.name_or_path = str(folder)  # what an adapter trained on it will name as its base
+            return merged
         except Exception as error:
             raise StageError(
                 "bad-checkpoint", f"The adapter in {folder} cannot be applied: {_first_line(error)}", folder

@@ -114,6 +114,13 @@ class Session:
         """A `warning` event."""
         self.journal.append("warning", code=code, severity=severity, where=where, message=message, fix=fix)
 
+    def without_replay(self, why: str) -> None:
+        """StageError when the stage mixes rows of a buffer in, for a recipe that cannot: it would be ignored."""
+        if self.spec.get("replay"):
+            raise StageError(
+                "bad-argument", f"The recipe {self.spec['recipe']} cannot replay rows of a buffer: {why}.", "replay"
+            )
+
     # ---- the stage's start
 
     def begin(
@@ -220,6 +227,14 @@ class Session:
     def peft_config(self):
         """`adapter:` as PEFT's LoraConfig, or None."""
         return lora_config(self.adapter) if self.adapter else None
+
+    def with_adapter(self):
+        """The start model, under the stage's adapter if it has one: for trainers that do not put it on themselves."""
+        if not self.adapter:
+            return self.model
+        from peft import get_peft_model
+
+        return get_peft_model(self.model, lora_config(self.adapter))
 
     def attach(self, trainer, plan: BatchPlan, *, metrics: tuple[str, ...] = ()) -> None:
         """Gives a `StageTrainer` its batches and callbacks. metrics: further names of its log for the journal."""
