@@ -55,7 +55,8 @@ def test_good_arguments_have_no_finding():
         )
         == []
     )
-    assert check_arguments("command", {"anything": 1}) == []
+    assert check_arguments("command", {"use_cpu": True}) == []
+    assert [f.where for f in check_arguments("command", {"anything": 1})] == ["args.anything"]
 
 
 @pytest.mark.parametrize(

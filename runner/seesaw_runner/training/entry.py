@@ -83,10 +83,16 @@ def run_recipe(
         journal.append("stage.progress", phase="load", step=0, total=0, message="loading libraries")
         from seesaw_runner.training.session import Session
 
-        code = train(Session(spec, run, attempt, journal))
+        session = Session(spec, run, attempt, journal)
+        code, watch = train(session), session.watch
+        del session  # and with it the model: the benchmarks are another process, which needs its memory
         from seesaw_runner.training.device import leave_process_group
 
         leave_process_group()
+        if code == 0 and rank == 0 and spec.get("benchmark"):
+            from seesaw_runner.benchmark.after_stage import benchmark_stage
+
+            benchmark_stage(spec, run, journal, stopping=lambda: watch.signal is not None)
         return code
     except BaseException as error:
         if isinstance(error, SystemExit):
