@@ -62,6 +62,7 @@ const bundles = [
   { name: "pipeline", entryPoints: ["src/domain/pipeline/pipeline.ts"], outfile: "dist/pipeline.cjs", ...forNode, format: "cjs" },
   { name: "datasets", entryPoints: ["src/storage/datasets/openDataset.ts"], outfile: "dist/datasets.cjs", ...forNode, format: "cjs" },
   { name: "datasetsPage", entryPoints: ["webview/datasets/main.ts"], outfile: "dist/datasets.js", platform: "browser", target: "es2022", format: "esm", tsconfig: "webview/tsconfig.json" },
+  { name: "weightsPage", entryPoints: ["webview/weights/main.ts"], outfile: "dist/weights.js", platform: "browser", target: "es2022", format: "esm", tsconfig: "webview/tsconfig.json" },
   // Large files are hashed in worker threads; services.ts finds this file beside its own bundle.
   { name: "rowIndexWorker", entryPoints: ["src/storage/rows/rowIndexWorker.ts"], outfile: "dist/rowIndexWorker.js", ...forNode, format: "esm" },
   // Live scoring runs in a thread of its own, too.

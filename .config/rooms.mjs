@@ -69,6 +69,7 @@ export const rooms = {
       "src/storage/traces/traceStore.ts",
       "src/storage/datasets/datasetReader.ts",
       "src/targets/launcher.ts",
+      "src/targets/queueStore.ts",
       "src/targets/followRun.ts",
       "src/targets/python.ts",
       "src/targets/runnerSetup.ts",
@@ -95,7 +96,7 @@ export const rooms = {
     packages: ["lit"],
     node: false,
     vscode: false,
-    only: { "chart.js": ["webview/chart/plot.ts"] },
+    only: { "chart.js": ["webview/chart/plot.ts", "webview/chart/parallelPlot.ts"] },
     advice: "webview/ is the page: it has no files, processes or editor, only messages (src/protocol/webview.ts).",
   },
 };

@@ -6,7 +6,7 @@ import type { LogChannel } from "./host/logChannel.ts";
 import { cancelQueued, continueQueue, copyCommand, resumeRun, revealRun, showRunLog, stopRun } from "./host/runCommands.ts";
 import { runStage } from "./host/runStage.ts";
 import { copyLink } from "./host/sharing/linkCommands.ts";
-import { exportCsv, exportReport } from "./host/sharing/exportCommands.ts";
+import { exportCsv, exportPicture, exportReport } from "./host/sharing/exportCommands.ts";
 import { openSample } from "./host/setup/openSample.ts";
 import { setUpRunner } from "./host/setup/setUpRunner.ts";
 import { showFailure } from "./host/errorMessages.ts";
@@ -42,6 +42,8 @@ const table: Record<CommandId, Command> = {
   "seesaw.copyLink": { needs: "nothing", enabled: copyLink },
   "seesaw.exportReport": { needs: "nothing", enabled: exportReport },
   "seesaw.exportCsv": { needs: "nothing", enabled: exportCsv },
+  "seesaw.exportPicture": { needs: "nothing", enabled: exportPicture },
+  "seesaw.compareWeights": { needs: "nothing", enabled: (host, target) => host.weights.show(target?.file) },
   "seesaw.setUpRunner": { needs: "trust", enabled: setUpRunner },
   "seesaw.openSample": { needs: "nothing", enabled: (host) => openSample(host.extension) },
   "seesaw.refresh": { needs: "nothing", enabled: refresh },

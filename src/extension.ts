@@ -6,6 +6,7 @@ import { createLogChannel } from "./host/logChannel.ts";
 import { createServices } from "./services.ts";
 import { DisposableStore } from "./util/disposable.ts";
 import { messageOf } from "./util/errors.ts";
+import { setWords } from "./util/l10n.ts";
 
 /** What `activate` gives back: for tests, and for extensions that build on this one. */
 export interface SeesawApi {
@@ -22,6 +23,7 @@ endOfLoading();
 /** Log, services, surfaces, commands. Starts no process, loads nothing native, reads no file before it returns. */
 export function activate(context: vscode.ExtensionContext): SeesawApi {
   const time = startOfActivate();
+  setWords(vscode.l10n.bundle);
   store = new DisposableStore();
   const log = store.add(createLogChannel());
   try {
@@ -36,7 +38,7 @@ export function activate(context: vscode.ExtensionContext): SeesawApi {
     const failure = messageOf(error);
     log.error(error instanceof Error ? (error.stack ?? failure) : failure);
     store.add(registerCommands(null, log, failure));
-    void vscode.window.showErrorMessage(`Seesaw could not start: ${failure}`);
+    void vscode.window.showErrorMessage(vscode.l10n.t("Seesaw could not start: {0}", failure));
     return { activation: time(), failure, host: null };
   }
 }

@@ -20,6 +20,8 @@ export const commandIds = [
   "seesaw.copyLink",
   "seesaw.exportReport",
   "seesaw.exportCsv",
+  "seesaw.exportPicture",
+  "seesaw.compareWeights",
   "seesaw.setUpRunner",
   "seesaw.openSample",
   "seesaw.refresh",

@@ -9,9 +9,12 @@ import type { RunStore } from "./storage/runs/runStore.ts";
 import { LedgerReader, type LedgerReading, type RunFolder } from "./storage/runs/ledgers.ts";
 import type { DatasetReader } from "./storage/datasets/datasetReader.ts";
 import type { TraceStore } from "./storage/traces/traceStore.ts";
+import { CostPlanner } from "./targets/costPlanner.ts";
 import { FileHasher } from "./targets/hashFiles.ts";
 import { Launcher } from "./targets/launcher.ts";
+import { QueueStore } from "./targets/queueStore.ts";
 import { RunnerSetup } from "./targets/runnerSetup.ts";
+import { WeightReader } from "./targets/weightReader.ts";
 import type { ReplayReading } from "./domain/report/reportInput.ts";
 import type { ChainRuns } from "./storage/runs/replaySummaries.ts";
 import type { Scorer } from "./inference/scorer.ts";
@@ -30,6 +33,12 @@ export interface ServiceOptions {
 export interface Services {
   readonly runs: RunStore;
   readonly launcher: Launcher;
+  /** What a stage will need and take, before anything starts. */
+  readonly costs: CostPlanner;
+  /** How far two checkpoints are apart in weight space. */
+  readonly weights: WeightReader;
+  /** What waits for its turn, kept beside the runs. */
+  readonly queue: QueueStore;
   /** Makes the environment that runs need. */
   readonly setup: RunnerSetup;
   /** What each stage of a chain replayed. */
@@ -53,7 +62,8 @@ export interface Services {
 export function createServices({ log, extensionDir, storageDir }: ServiceOptions): Services {
   const runs = new FolderRunStore();
   const hasher = new FileHasher(join(storageDir, "hashes.json"));
-  const launcher = new Launcher({ runnerDir: join(extensionDir, "runner"), runs, hasher, log });
+  const costs = new CostPlanner({ runs, lengths: async (folder) => (await import("./inference/rowLengths.ts")).rowLengths(folder) });
+  const launcher = new Launcher({ runnerDir: join(extensionDir, "runner"), runs, hasher, log, predict: (pipeline, stage) => costs.predict(pipeline, stage) });
   let traces: Promise<TraceStore> | null = null;
   let rows: Promise<RowIndex> | null = null;
   let scorer: Promise<Scorer> | null = null;
@@ -61,6 +71,9 @@ export function createServices({ log, extensionDir, storageDir }: ServiceOptions
   return {
     runs,
     launcher,
+    costs,
+    weights: new WeightReader({ runnerDir: join(extensionDir, "runner"), hasher, log }),
+    queue: new QueueStore(),
     setup: new RunnerSetup({ runnerDir: join(extensionDir, "runner"), log }),
     replay: async (data) => (await import("./storage/runs/replaySummaries.ts")).replaySummaries(data),
     traces: () => (traces ??= openTraces()),

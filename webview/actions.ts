@@ -21,6 +21,9 @@ export class Actions {
   /** Changes part of the selection; a film is cut anew unless it says where. It is shown at once; the data follow from the host. */
   select(change: Partial<DriftSelection>): void {
     const { state } = this.store;
+    const live = state.data?.live ?? null;
+    // Rows scored live are none of the recorded selection, which stays as it is.
+    if (live !== null) return this.endpoint.post({ type: "lookLive", row: change.row ?? live.row, token: change.token ?? null });
     const selection = { ...(state.data?.selection ?? emptySelection), token: null, ...change };
     const choice = { turn: (state.choice?.turn ?? 0) + 1, selection };
     this.store.set({ ...state, choice, data: state.data === null ? null : { ...state.data, selection } });
@@ -52,6 +55,11 @@ export class Actions {
 
   openRow(row: number): void {
     this.endpoint.post({ type: "openRow", row });
+  }
+
+  /** Back from rows scored live to the recorded prompts. */
+  leaveLive(): void {
+    if (this.store.state.data?.live != null) this.endpoint.post({ type: "leaveLive" });
   }
 
   run(action: DriftAction): void {

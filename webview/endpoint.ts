@@ -1,4 +1,4 @@
-import type { DriftSelection, FromWebview, ToWebview } from "../src/protocol/webview.ts";
+import type { DriftSelection, FromWebview, PictureRequest, ToWebview } from "../src/protocol/webview.ts";
 import type { PromptOrder } from "./promptOrder.ts";
 
 /** What the page keeps while it is hidden, and over a reload of the window. */
@@ -14,7 +14,7 @@ export const emptyMemory: PageMemory = { selection: null, chartOpen: null, order
 /** The page's only way out: messages to the host, and the little it remembers. */
 export interface Endpoint {
   post(message: FromWebview): void;
-  onMessage(run: (message: ToWebview) => void): void;
+  onMessage(run: (message: ToWebview | PictureRequest) => void): void;
   remembered(): PageMemory;
   remember(change: Partial<PageMemory>): void;
 }

@@ -1,10 +1,11 @@
 import type { CheckMark, DriftCheckpoint } from "../src/protocol/webview.ts";
+import { t } from "../src/util/l10n.ts";
 
 /** Sign and spoken word of a check's result: the shape says it, the colour only helps. */
 export const checkMarks: Record<CheckMark, { sign: string; word: string }> = {
-  passed: { sign: "✓", word: "passed" },
-  failed: { sign: "✗", word: "failed" },
-  "not-run": { sign: "·", word: "not checked" },
+  passed: { sign: "✓", get word() { return t("passed"); } },
+  failed: { sign: "✗", get word() { return t("failed"); } },
+  "not-run": { sign: "·", get word() { return t("not checked"); } },
 };
 
 /** Colour of a mark: what a checkpoint before the reference did not know yet is no loss, so it is not red. */
@@ -14,5 +15,5 @@ export function markStyle(mark: CheckMark, at: number, checkpoints: readonly Dri
 
 /** `M2 search`, `M0 base`. */
 export function checkpointName(checkpoint: DriftCheckpoint): string {
-  return `${checkpoint.label} ${checkpoint.stage ?? "base"}`;
+  return `${checkpoint.label} ${checkpoint.stage ?? t("base")}`;
 }

@@ -1,12 +1,13 @@
 import type { DriftCheckpoint, DriftPrompt } from "../src/protocol/webview.ts";
+import { t } from "../src/util/l10n.ts";
 
 /** In which order the prompts are listed. */
 export type PromptOrder = "drift" | "file" | "failed";
 
 export const promptOrders: { value: PromptOrder; label: string }[] = [
-  { value: "drift", label: "most drifted first" },
-  { value: "failed", label: "newly failed first" },
-  { value: "file", label: "as in the file" },
+  { value: "drift", get label() { return t("most drifted first"); } },
+  { value: "failed", get label() { return t("newly failed first"); } },
+  { value: "file", get label() { return t("as in the file"); } },
 ];
 
 /** The prompts that hold every word of `filter`, in the order asked for. They come most drifted first. */

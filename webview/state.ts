@@ -35,7 +35,8 @@ function withData(state: PageState, seq: number, told: DriftSnapshot): PageState
   const data = state.choice !== null && told.turn < state.choice.turn ? { ...told, selection: state.choice.selection } : told;
   const before = state.data?.film;
   const film = data.film;
-  const same = film !== null && before?.row === film.row && before.from === film.from && before.tokens.length === film.tokens.length && before.rows.length === film.rows.length;
+  const together = (state.data?.live == null) === (data.live === null);
+  const same = film !== null && together && before?.row === film.row && before.line === film.line && before.from === film.from && before.tokens.length === film.tokens.length && before.rows.length === film.rows.length;
   return { ...state, seq, data, focus: same || film === null ? state.focus : worstToken(data) };
 }
 

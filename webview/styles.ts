@@ -84,3 +84,66 @@ export const tokenClasses = css`
     border-bottom: 4px double var(--vscode-seesaw-tokenLostLine);
   }
 `;
+
+/** What one presses and writes in: links among text, buttons, and fields as VS Code draws them. */
+export const controls = css`
+  button.link {
+    flex: none;
+    padding: 0;
+    font: inherit;
+    font-size: 11px;
+    color: var(--vscode-textLink-foreground);
+    background: none;
+    border: 0;
+    cursor: pointer;
+  }
+  button.link:hover {
+    text-decoration: underline;
+  }
+  button.link:disabled {
+    color: var(--vscode-disabledForeground);
+    cursor: default;
+    text-decoration: none;
+  }
+  button.solid {
+    padding: 1px 10px;
+    font: inherit;
+    color: var(--vscode-button-foreground);
+    background: var(--vscode-button-background);
+    border: 1px solid var(--vscode-button-border, var(--vscode-contrastBorder, transparent));
+    border-radius: 2px;
+    cursor: pointer;
+  }
+  button.solid:hover {
+    background: var(--vscode-button-hoverBackground);
+  }
+  input,
+  select {
+    min-width: 0;
+    height: 24px;
+    font: inherit;
+    border-radius: 2px;
+  }
+  input {
+    padding: 0 6px;
+    color: var(--vscode-input-foreground);
+    background: var(--vscode-input-background);
+    border: 1px solid var(--vscode-input-border, var(--vscode-contrastBorder, transparent));
+  }
+  input::placeholder {
+    color: var(--vscode-input-placeholderForeground);
+    opacity: 1;
+  }
+  select {
+    padding: 0 2px;
+    color: var(--vscode-dropdown-foreground);
+    background: var(--vscode-dropdown-background);
+    border: 1px solid var(--vscode-dropdown-border, transparent);
+    text-overflow: ellipsis;
+  }
+  input:focus,
+  select:focus {
+    outline: 1px solid var(--vscode-focusBorder);
+    outline-offset: -1px;
+  }
+`;

@@ -1,4 +1,4 @@
-import type { ToWebview } from "../src/protocol/webview.ts";
+import type { PictureRequest, ToWebview } from "../src/protocol/webview.ts";
 import { emptyMemory, type Endpoint, type PageMemory } from "./endpoint.ts";
 
 interface VsCodeApi {
@@ -14,7 +14,7 @@ export function vscodeEndpoint(): Endpoint {
   const remembered = (): PageMemory => ({ ...emptyMemory, ...(api.getState() as Partial<PageMemory> | undefined) });
   return {
     post: (message) => api.postMessage(message),
-    onMessage: (run) => window.addEventListener("message", (event: MessageEvent<ToWebview>) => run(event.data)),
+    onMessage: (run) => window.addEventListener("message", (event: MessageEvent<ToWebview | PictureRequest>) => run(event.data)),
     remembered,
     remember: (change) => api.setState({ ...remembered(), ...change }),
   };

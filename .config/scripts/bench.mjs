@@ -1,5 +1,5 @@
 // `npm run bench`: figures, never tests. Prints a table and writes `.cache/bench.json`. Ratios are measured in one run, since
-// machines are shared and noisy. `npm run bench -- --only index,scoring`; parts: index, datasets, rows, live, scoring, activation, probes.
+// machines are shared and noisy. `npm run bench -- --only index,scoring`; parts: index, datasets, drift, rows, live, scoring, activation, probes.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
@@ -14,7 +14,12 @@ const parts = {
   /** Indexing MB/s against a plain SHA-256 pass over the same file. */
   index: ({ node }) => lastJson(run([node, "-e", 'import("./test/bench/rowIndex.bench.ts").then(async (m) => console.log(JSON.stringify(await m.bench())))'])),
   /** First rows, index, search and memory of the dataset editor's reader on a file of 1 GB. */
-  datasets: ({ node }) => lastJson(run([node, "-e", 'import("./test/bench/datasets.bench.ts").then(async (m) => console.log(JSON.stringify(await m.bench())))'])),
+  datasets: ({ node, python }) => [
+    ...lastJson(run([node, "-e", 'import("./test/bench/datasets.bench.ts").then(async (m) => console.log(JSON.stringify(await m.bench())))'])),
+    ...lastJson(run([node, "-e", 'import("./test/bench/parquet.bench.ts").then(async (m) => console.log(JSON.stringify(await m.bench(process.argv[1]))))', python])),
+  ],
+  /** Token Drift on 100,000 probes under eight checkpoints. */
+  drift: ({ node }) => lastJson(run([node, "-e", 'import("./test/bench/drift.bench.ts").then(async (m) => console.log(JSON.stringify(await m.bench())))'])),
   /** Lenses and marks of one screen of a 50 MB dataset file. */
   rows: ({ node }) => lastJson(run([node, "-e", 'import("./test/bench/rows.bench.ts").then(async (m) => console.log(JSON.stringify(await m.bench())))'])),
   /** One prompt under five checkpoints, without Python. */

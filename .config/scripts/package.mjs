@@ -46,6 +46,7 @@ const shipped = [
   "dist/webview.js",
   "dist/datasets.cjs",
   "dist/datasets.js",
+  "dist/weights.js",
   "media/icon.png",
   "media/activity.svg",
   "media/seesaw.schema.json",
@@ -59,7 +60,7 @@ const shipped = [
   "node_modules/better-sqlite3/lib/",
 ];
 /** What must be there: a list that finds nothing must not pass. */
-const required = ["package.json", "LICENSE", "dist/extension.cjs", "dist/pipeline.cjs", "dist/rowIndexWorker.js", "dist/scorerWorker.js", "dist/webview.js", "dist/datasets.cjs", "dist/datasets.js", "media/icon.png", "media/activity.svg", "media/walkthrough/sample.svg", "media/sample/seesaw.yaml", "l10n/bundle.l10n.zh-cn.json", "runner/probe.py", "node_modules/better-sqlite3/lib/index.js"];
+const required = ["package.json", "LICENSE", "dist/extension.cjs", "dist/pipeline.cjs", "dist/rowIndexWorker.js", "dist/scorerWorker.js", "dist/webview.js", "dist/datasets.cjs", "dist/datasets.js", "dist/weights.js", "media/icon.png", "media/activity.svg", "media/walkthrough/sample.svg", "media/sample/seesaw.yaml", "l10n/bundle.l10n.zh-cn.json", "runner/probe.py", "node_modules/better-sqlite3/lib/index.js"];
 const forbidden = /(^|\/)(\.seesaw|__pycache__|test|tests|src|webview|\.venv|\.cache)\/|\.map$|\.ts$|\.pyc$|\.vsix$/;
 
 /** Builds and packs; returns the files made. Default: all platforms, into the root. */

@@ -1,3 +1,5 @@
+import { t } from "../util/l10n.ts";
+
 /** How numbers are printed everywhere: independent of the locale, with a real minus sign, and `–` for "not known". */
 
 const unknown = "–";
@@ -24,12 +26,12 @@ export function formatDrift(deltaNll: number | null | undefined): string {
 
 /** `1.24 nats`. */
 export function formatNats(value: number | null | undefined, digits = 2): string {
-  return `${formatNumber(value, digits)} nats`;
+  return t("{0} nats", formatNumber(value, digits));
 }
 
 /** A distance of which only a lower bound is known: `≥ 0.031 nats (tail unknown)`, never `= 0.031`. */
 export function formatAtLeast(value: number | null | undefined, digits = 3): string {
-  return value === null || value === undefined ? unknown : `≥ ${formatNats(value, digits)} (tail unknown)`;
+  return value === null || value === undefined ? unknown : t("≥ {0} (tail unknown)", formatNats(value, digits));
 }
 
 /** A share as `59.0 %`. */
@@ -56,15 +58,15 @@ export function formatP(p: number | null | undefined): string {
 export function formatDuration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return seconds === Number.POSITIVE_INFINITY ? "∞" : unknown;
   if (seconds < 0) return `−${formatDuration(-seconds)}`;
-  if (seconds < 0.9995) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  if (seconds < 0.9995) return t("{0} ms", Math.round(seconds * 1000));
+  if (seconds < 9.95) return t("{0} s", seconds.toFixed(1));
   const whole = Math.round(seconds);
-  if (whole < 60) return `${whole} s`;
-  if (whole < 3600) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
+  if (whole < 60) return t("{0} s", whole);
+  if (whole < 3600) return t("{0} min {1} s", Math.floor(whole / 60), String(whole % 60).padStart(2, "0"));
   const minutes = Math.round(seconds / 60);
-  if (minutes < 1440) return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min`;
+  if (minutes < 1440) return t("{0} h {1} min", Math.floor(minutes / 60), String(minutes % 60).padStart(2, "0"));
   const hours = Math.round(seconds / 3600);
-  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  return t("{0} d {1} h", Math.floor(hours / 24), hours % 24);
 }
 
 /** Bytes in decimal units: `812 B`, `1.6 MB`, `12 GB`. */
@@ -88,5 +90,5 @@ export function formatRate(perSecond: number | null | undefined, what: string): 
 
 /** `1 prompt`, `64 prompts`. */
 export function formatPlural(count: number, one: string, many = `${one}s`): string {
-  return `${formatCount(count)} ${count === 1 ? one : many}`;
+  return t(`{0} ${count === 1 ? one : many}`, formatCount(count));
 }

@@ -35,7 +35,7 @@ export async function chooseStage(views: readonly PipelineView[], target?: NodeT
     const newest = view.chain?.newest[stage.id];
     const from = stage.from === null ? t("the base model") : stage.from;
     const icon = newest === undefined ? "circle-large-outline" : statusIcon(newest.state.status).name;
-    items.push({ label: `$(${icon}) ${stage.id}`, description: newest === undefined ? t("not run yet") : runLine(newest.state), detail: `${t("{0} from {1}", stage.recipe, from)} · ${stage.data === null ? "no data of its own" : vscode.workspace.asRelativePath(stage.data)}`, chosen });
+    items.push({ label: `$(${icon}) ${stage.id}`, description: newest === undefined ? t("not run yet") : runLine(newest.state), detail: `${t("{0} from {1}", stage.recipe, from)} · ${stage.data === null ? t("no data of its own") : vscode.workspace.asRelativePath(stage.data)}`, chosen });
   }
   const picked = await vscode.window.showQuickPick(items, { title: t("Run Stage"), placeHolder: t("Which stage?"), matchOnDescription: true, matchOnDetail: true });
   return picked?.chosen;

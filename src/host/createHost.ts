@@ -5,6 +5,7 @@ import type { DatasetReader } from "../storage/datasets/datasetReader.ts";
 import type { RunStore } from "../storage/runs/runStore.ts";
 import type { TraceStore } from "../storage/traces/traceStore.ts";
 import type { Launcher } from "../targets/launcher.ts";
+import type { QueueStore } from "../targets/queueStore.ts";
 import type { RunnerSetup } from "../targets/runnerSetup.ts";
 import { DisposableStore } from "../util/disposable.ts";
 import { messageOf } from "../util/errors.ts";
@@ -28,6 +29,8 @@ import { LinkHandler } from "./sharing/linkCommands.ts";
 import type { ScoreSource } from "./sharing/scores.ts";
 import { SkillsTree } from "./skills/skillsTree.ts";
 import { StagesTree } from "./stagesTree.ts";
+import { WeightsPanel } from "./weights/weightsPanel.ts";
+import type { WeightsHost } from "./weights/weightsSession.ts";
 import { WorkspaceModel } from "./workspaceModel.ts";
 import { WorkspacePipelines } from "./workspacePipelines.ts";
 
@@ -35,6 +38,7 @@ import { WorkspacePipelines } from "./workspacePipelines.ts";
 export interface HostServices {
   runs: RunStore;
   launcher: Launcher;
+  queue: QueueStore;
   setup: RunnerSetup;
   replay: ScoreSource["replay"];
   /** Loads SQLite on first use. */
@@ -42,6 +46,7 @@ export interface HostServices {
   countRows: RunCommandHost["countRows"];
   ledgers: DatasetHost["ledgers"];
   openDataset(path: string): Promise<DatasetReader>;
+  weights: { drift: WeightsHost["drift"] };
   scorer: LiveHost["scorer"];
 }
 
@@ -55,6 +60,7 @@ export interface Host extends RunCommandHost {
   drift: DriftView;
   driftEditors: DriftEditors;
   datasets: DatasetEditors;
+  weights: WeightsPanel;
   rows: RowSurfaces;
   live: LiveScoring;
   /** For what is exported and told to agents. */
@@ -83,18 +89,29 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
     trusted: () => vscode.workspace.isTrusted,
     run: (action) => void vscode.commands.executeCommand(actionCommands[action]),
     openLine: (file, line) => void openLine(file, line),
+    cancelLive: () => live.cancel(),
   };
   const queue: RunQueue = new RunQueue({
+    store: services.queue,
+    files: () => model.views().map(({ uri }) => uri.fsPath),
+    refresh: () => model.refresh(),
+    mayStart: () => vscode.workspace.isTrusted,
+    say: (sentence) => {
+      log.warn(sentence);
+      void vscode.window.showWarningMessage(sentence);
+    },
     runs: () => model.views().flatMap((view) => view.listing.runs),
     start: (stage) => startQueued(commandHost, stage),
     changed: () => {
       setContext("seesaw.queued", queue.waiting.length > 0);
       tree.update();
       lenses.update();
+      follower.queueChanged();
     },
   });
   // Before what shows it: they say of a run's end whether it paused the queue.
-  store.add(model.onDidChange(() => queue.update()));
+  store.add(model.onDidChange(() => void queue.update()));
+  store.add(queue.follow());
   const commandHost: RunCommandHost = { model, launcher: services.launcher, queue, startOptions: (view) => startOptions(view, log), countRows: services.countRows, log };
   const tree = store.add(new StagesTree(model, queue));
   const skills = store.add(new SkillsTree(model));
@@ -113,8 +130,26 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
       showDrift: ({ pipeline, skill, split, row }) => void drift.show({ pipeline, skill, split: split === "ood" ? "ood" : "id", row }),
     }),
   );
+  const weights = store.add(
+    new WeightsPanel(extension, {
+      views: () => model.views(),
+      drift: (root, pair, options) => services.weights.drift(root, pair, options),
+      startOptions: (view) => startOptions(view, log),
+      runStage: () => void vscode.commands.executeCommand("seesaw.runStage" satisfies CommandId),
+      showLog: () => log.show(),
+      log,
+    }),
+  );
   const rows = store.add(new RowSurfaces({ views: () => model.views(), traces: driftHost.traces, ledgers: services.ledgers, log }));
-  const live = store.add(new LiveScoring({ views: () => model.views(), scorer: services.scorer }));
+  const live: LiveScoring = store.add(
+    new LiveScoring({
+      views: () => model.views(),
+      scorer: services.scorer,
+      traces: driftHost.traces,
+      show: (show) => [drift, driftEditors].forEach((pages) => pages.showLive(show)),
+      reveal: () => drift.show(),
+    }),
+  );
   store.add(new PipelineDiagnostics(model));
   const follower = store.add(new RunFollower(model, queue, log));
   store.add(
@@ -124,10 +159,11 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
       drift.refresh();
       driftEditors.refresh();
       datasets.refresh();
+      weights.refresh();
       rows.refresh();
     }),
   );
-  store.add(vscode.workspace.onDidGrantWorkspaceTrust(() => drift.refresh()));
+  store.add(vscode.workspace.onDidGrantWorkspaceTrust(() => [drift, weights].forEach((page) => page.refresh())));
   const links = new LinkHandler(() => host);
   store.add(vscode.window.registerUriHandler(links));
   store.add(registerTools(() => host));
@@ -146,6 +182,7 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
     drift,
     driftEditors,
     datasets,
+    weights,
     rows,
     live,
     openDriftSession: (post) => new DriftSession(driftHost, post),

@@ -25,9 +25,15 @@ export function panelHtml(webview: vscode.Webview, extension: vscode.Uri, page: 
   </head>
   <body>
     <${page.element}${page.layout === undefined ? "" : ` layout="${escapeHtml(page.layout)}"`}></${page.element}>
+    ${wordsBlock(vscode.l10n.bundle)}
     <script type="module" nonce="${nonce}" src="${escapeHtml(script.toString())}"></script>
   </body>
 </html>`;
+}
+
+/** The person's words as data, which the policy need not allow: nothing of it is run. Empty in English. */
+export function wordsBlock(words: Readonly<Record<string, string>> | undefined): string {
+  return words === undefined ? "" : `<script type="application/json" id="seesaw-words">${JSON.stringify(words).replaceAll("<", "\\u003c")}</script>`;
 }
 
 /** The only folder a page may load from. */

@@ -1,5 +1,6 @@
 import * as vscode from "vscode";
 import { messageOf } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 import type { Log } from "../util/log.ts";
 
 /** A Python that another extension would use for a folder: one more place in the chain, never more than that. */
@@ -56,7 +57,7 @@ export async function pythonCandidates(folder: string, log: Log): Promise<Python
       try {
         const command = await withTimeout(provider.active(vscode.Uri.file(folder)), 5_000);
         if (command === null) return null;
-        return { command, how: `the interpreter chosen in ${provider.id}`, dependsOn: `extension:${provider.id}` };
+        return { command, how: t("the interpreter chosen in {0}", provider.id), dependsOn: `extension:${provider.id}` };
       } catch (error) {
         log.warn(`${provider.id} did not say which Python to use: ${messageOf(error)}`);
         return null;

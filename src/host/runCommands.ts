@@ -1,8 +1,9 @@
 import * as vscode from "vscode";
 import { recipeArgv } from "../targets/runnerEnv.ts";
+import { t } from "../util/l10n.ts";
 import { chooseRun } from "./choices.ts";
 import { showFailure } from "./errorMessages.ts";
-import type { RunCommandHost } from "./runStage.ts";
+import { startOrQueue, type RunCommandHost } from "./runStage.ts";
 import { isLive, isResumable, runLine } from "./runWords.ts";
 import { commandText } from "./stageDetail.ts";
 import type { NodeTarget } from "./stageNodes.ts";
@@ -10,17 +11,17 @@ import type { NodeTarget } from "./stageNodes.ts";
 /** Asks a live run to stop, after a question: what it learned since its last checkpoint is lost. */
 export async function stopRun(host: RunCommandHost, target?: NodeTarget): Promise<void> {
   await host.model.refresh();
-  const chosen = await chooseRun(host.model.views(), target, "Stop Run", (run) => isLive(run.state.status));
+  const chosen = await chooseRun(host.model.views(), target, t("Stop Run"), (run) => isLive(run.state.status));
   if (chosen === undefined) return;
   const { view, run } = chosen;
-  const stop = "Stop Run";
+  const stop = t("Stop Run");
   const last = run.state.checkpoints.at(-1)?.step;
-  const detail = `It is at ${runLine(run.state)}. ${last === undefined ? "It has saved no checkpoint yet." : `It can be resumed from its checkpoint at step ${last}.`}`;
-  if ((await vscode.window.showWarningMessage(`Stop ${run.stage}?`, { modal: true, detail }, stop)) !== stop) return;
+  const detail = `${t("It is at {0}.", runLine(run.state))} ${last === undefined ? t("It has saved no checkpoint yet.") : t("It can be resumed from its checkpoint at step {0}.", last)}`;
+  if ((await vscode.window.showWarningMessage(t("Stop {0}?", run.stage), { modal: true, detail }, stop)) !== stop) return;
   try {
     await host.launcher.stopRun(rootOf(view), run.id, await host.startOptions(view));
   } catch (error) {
-    await showFailure(`Stop ${run.stage}`, error, host.log);
+    await showFailure(t("Stop {0}", run.stage), error, host.log);
   } finally {
     await host.model.refresh();
   }
@@ -29,15 +30,19 @@ export async function stopRun(host: RunCommandHost, target?: NodeTarget): Promis
 /** Goes on with a run that ended before it was done. */
 export async function resumeRun(host: RunCommandHost, target?: NodeTarget): Promise<void> {
   await host.model.refresh();
-  const chosen = await chooseRun(host.model.views(), target, "Resume Run", (run) => isResumable(run.state.status));
+  const chosen = await chooseRun(host.model.views(), target, t("Resume Run"), (run) => isResumable(run.state.status));
   if (chosen === undefined) return;
   const { view, run } = chosen;
   try {
-    await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: `Resuming ${run.stage}` }, async () =>
-      host.launcher.resumeRun(rootOf(view), run.id, await host.startOptions(view)),
+    await host.queue.update();
+    const item = { file: view.uri.fsPath, stage: run.stage, resume: run.id };
+    await startOrQueue(host, item, host.queue.busy ? host.queue.live() : null, async () =>
+      vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: t("Resuming {0}", run.stage) }, async () =>
+        host.launcher.resumeRun(rootOf(view), run.id, await host.startOptions(view)),
+      ),
     );
   } catch (error) {
-    await showFailure(`Resume ${run.stage}`, error, host.log);
+    await showFailure(t("Resume {0}", run.stage), error, host.log);
   } finally {
     await host.model.refresh();
   }
@@ -45,7 +50,7 @@ export async function resumeRun(host: RunCommandHost, target?: NodeTarget): Prom
 
 /** Opens what a run printed; when it printed nothing, its agent's own log, or else its journal. */
 export async function showRunLog(host: RunCommandHost, target?: NodeTarget): Promise<void> {
-  const chosen = await chooseRun(host.model.views(), target, "Show Run Log", () => true);
+  const chosen = await chooseRun(host.model.views(), target, t("Show Run Log"), () => true);
   if (chosen === undefined) return;
   const dir = vscode.Uri.file(chosen.run.dir);
   const attempt = `attempt-${String(Math.max(1, chosen.run.state.attempt)).padStart(4, "0")}`;
@@ -57,12 +62,12 @@ export async function showRunLog(host: RunCommandHost, target?: NodeTarget): Pro
     }
     return void (await vscode.window.showTextDocument(file, { preview: true }));
   }
-  void vscode.window.showInformationMessage(`${chosen.run.id} has written nothing yet.`);
+  void vscode.window.showInformationMessage(t("{0} has written nothing yet.", chosen.run.id));
 }
 
 /** Shows a run's folder: in the system's file manager, or where there is none, in the Explorer. */
 export async function revealRun(host: RunCommandHost, target?: NodeTarget): Promise<void> {
-  const chosen = await chooseRun(host.model.views(), target, "Reveal Run Folder", () => true);
+  const chosen = await chooseRun(host.model.views(), target, t("Reveal Run Folder"), () => true);
   if (chosen === undefined) return;
   const here = vscode.env.uiKind === vscode.UIKind.Desktop && vscode.env.remoteName === undefined;
   await vscode.commands.executeCommand(here ? "revealFileInOS" : "revealInExplorer", vscode.Uri.file(chosen.run.dir));
@@ -70,21 +75,21 @@ export async function revealRun(host: RunCommandHost, target?: NodeTarget): Prom
 
 /** Copies the command line of a run as its agent started it. */
 export async function copyCommand(host: RunCommandHost, target?: NodeTarget): Promise<void> {
-  const chosen = await chooseRun(host.model.views(), target, "Copy Command", () => true);
+  const chosen = await chooseRun(host.model.views(), target, t("Copy Command"), () => true);
   if (chosen === undefined) return;
   const { spec, dir } = chosen.run;
   await vscode.env.clipboard.writeText(commandText(recipeArgv(spec.target.python, spec.recipe, dir, spec.launch)));
-  vscode.window.setStatusBarMessage(`The command of ${chosen.run.id} was copied`, 3000);
+  vscode.window.setStatusBarMessage(t("The command of {0} was copied", chosen.run.id), 3000);
 }
 
 /** Takes a waiting stage out of the queue; called without one, the stage that waits longest. */
-export function cancelQueued({ queue }: RunCommandHost, target?: NodeTarget): void {
+export async function cancelQueued({ queue }: RunCommandHost, target?: NodeTarget): Promise<void> {
   const item = target?.stage === undefined ? queue.waiting[0] : { file: target.file, stage: target.stage };
-  if (item !== undefined) queue.remove(item.file, item.stage);
+  if (item !== undefined) await queue.remove(item.file, item.stage);
 }
 
-export function continueQueue({ queue }: RunCommandHost): void {
-  queue.resume();
+export async function continueQueue({ queue }: RunCommandHost): Promise<void> {
+  await queue.resume();
 }
 
 function rootOf(view: { uri: vscode.Uri }): string {

@@ -3,6 +3,7 @@ import { flagTitle } from "../domain/run/flagText.ts";
 import type { CommandId, ViewId } from "../ids.ts";
 import type { RunRecord } from "../storage/runs/runStore.ts";
 import { messageOf } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 import type { Log } from "../util/log.ts";
 import type { RunQueue } from "./runQueue.ts";
 import { endText, isLive, runLine, statusBarText } from "./runWords.ts";
@@ -14,6 +15,7 @@ import type { WorkspaceModel } from "./workspaceModel.ts";
  */
 export class RunFollower implements vscode.Disposable {
   private readonly followed = new Set<string>();
+  private live: readonly RunRecord[] = [];
   private readonly subscription: vscode.Disposable;
   private readonly item: vscode.StatusBarItem;
   private readonly queue: RunQueue;
@@ -39,6 +41,11 @@ export class RunFollower implements vscode.Disposable {
     this.followed.clear();
   }
 
+  /** The queue changed. */
+  queueChanged(): void {
+    this.show(this.live);
+  }
+
   private update(all: readonly { file: string; run: RunRecord }[]): void {
     const live = all.filter(({ run }) => isLive(run.state.status)).map(({ run }) => run);
     this.show(live);
@@ -53,37 +60,51 @@ export class RunFollower implements vscode.Disposable {
   }
 
   private show(live: readonly RunRecord[]): void {
+    this.live = live;
     const [first, ...others] = live;
-    if (first === undefined) return this.item.hide();
-    const more = [...(others.length === 0 ? [] : [`${others.length} more`]), ...(this.queue.waiting.length === 0 ? [] : [`${this.queue.waiting.length} queued`])];
+    if (first === undefined) return this.showPause();
+    const more = [...(others.length === 0 ? [] : [t("{0} more", others.length)]), ...(this.queue.waiting.length === 0 ? [] : [t("{0} queued", this.queue.waiting.length)])];
     this.item.text = `$(sync~spin) ${[statusBarText(first.stage, first.state), ...more].join(" · ")}`;
-    this.item.tooltip = [...live.map((run) => `${run.stage}: ${runLine(run.state)}`), ...this.queue.waiting.map(({ stage }, index) => `${stage}: queued · position ${index + 1}`), "Click to see the stages."].join("\n");
+    this.item.tooltip = [...live.map((run) => `${run.stage}: ${runLine(run.state)}`), ...this.queue.waiting.map(({ stage }, index) => `${stage}: ${t("queued · position {0}", index + 1)}`), t("Click to see the stages.")].join("\n");
     this.item.accessibilityInformation = { label: `Seesaw: ${first.stage}, ${runLine(first.state)}`, role: "button" };
+    this.item.show();
+  }
+
+  /** Nothing runs; while the queue is paused, what waits is still told. */
+  private showPause(): void {
+    const { paused, waiting } = this.queue;
+    if (paused === null) return this.item.hide();
+    const text = t("{0} queued", waiting.length);
+    this.item.text = `$(debug-pause) Seesaw: ${text}`;
+    this.item.tooltip = [paused, ...waiting.map(({ stage }, index) => `${stage}: ${t("queued · position {0}", index + 1)}`), t("Click to see the stages.")].join("\n");
+    this.item.accessibilityInformation = { label: `Seesaw: ${text}. ${paused}`, role: "button" };
     this.item.show();
   }
 }
 
 async function sayEnd(run: RunRecord, file: string, queue: RunQueue): Promise<void> {
+  // The queue decides first whether this end pauses it.
+  await queue.update();
   const flag = run.state.flags.find(({ state }) => state === "confirmed") ?? run.state.flags.find(({ state }) => state === "drifting");
   const target = { file, stage: run.stage, run: run.id };
   if (run.state.status === "done" && flag !== undefined) {
-    const show = "Show Token Drift";
-    const chosen = await vscode.window.showWarningMessage(`Stage ${run.stage}: ${flagTitle(flag)}.`, show);
+    const show = t("Show Token Drift");
+    const chosen = await vscode.window.showWarningMessage(t("Stage {0}: {1}.", run.stage, flagTitle(flag)), show);
     if (chosen === show) await vscode.commands.executeCommand("seesaw.showDrift" satisfies CommandId, { ...target, skill: flag.skill, split: flag.split });
   } else if (run.state.status !== "done") {
     const paused = queue.isPausedBy(run.dir) ? queue : null;
     if (run.state.status === "cancelled" && paused === null) return;
-    const [log, go, clear] = ["Show Run Log", "Continue Queue", "Clear Queue"];
-    const why = `Stage ${run.stage}: ${ended(endText(run.state) ?? runLine(run.state))}`;
-    const waiting = paused === null ? "" : ` The queue is paused: ${paused.waiting.map(({ stage }) => stage).join(", ")} ${paused.waiting.length === 1 ? "waits" : "wait"}.`;
+    const [log, go, clear] = [t("Show Run Log"), t("Continue Queue"), t("Clear Queue")];
+    const why = t("Stage {0}: {1}", run.stage, ended(endText(run.state) ?? runLine(run.state)));
+    const waiting = paused === null ? "" : ` ${paused.waiting.length === 1 ? t("The queue is paused: {0} waits.", paused.waiting[0]?.stage ?? "") : t("The queue is paused: {0} wait.", paused.waiting.map(({ stage }) => stage).join(", "))}`;
     const say = run.state.status === "cancelled" ? vscode.window.showWarningMessage : vscode.window.showErrorMessage;
     const chosen = await say(`${why}${waiting}`, log, ...(paused === null ? [] : [go, clear]));
     if (chosen === log) await vscode.commands.executeCommand("seesaw.showRunLog" satisfies CommandId, target);
-    else if (chosen === go) queue.resume();
-    else if (chosen === clear) queue.clear();
+    else if (chosen === go) await queue.resume();
+    else if (chosen === clear) await queue.clear();
   }
 }
 
 function ended(sentence: string): string {
-  return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
+  return /[.!?。！？]$/.test(sentence) ? sentence : `${sentence}.`;
 }

@@ -7,6 +7,7 @@ import { requirePython } from "../targets/python.ts";
 import { recipeArgv } from "../targets/runnerEnv.ts";
 import { readSetting } from "../config.ts";
 import { AppError, messageOf } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 import type { Log } from "../util/log.ts";
 import { chooseStage, type ChosenStage } from "./choices.ts";
 import { showFailure } from "./errorMessages.ts";
@@ -35,20 +36,20 @@ const countingMs = 3000;
 /** Run Stage: choose, see exactly what will happen, start detached or queue behind what runs. RunFollower then shows it in the status bar. */
 export async function runStage(host: RunCommandHost, target?: NodeTarget): Promise<void> {
   await host.model.refresh();
-  let title = "Run Stage";
+  let title = t("Run Stage");
   try {
     const chosen = await chooseStage(host.model.views(), target);
     if (chosen === undefined) return;
-    title = `Run ${chosen.stage.id}`;
+    title = t("Run {0}", chosen.stage.id);
     const current = await saved(host, chosen);
     const item = { file: current.view.uri.fsPath, stage: current.stage.id };
+    await host.queue.update();
     const ahead = host.queue.live();
-    const busy = ahead.length > 0 || host.queue.starting !== null;
+    const { busy } = host.queue;
     const position = queuePosition(host.queue, item.file, item.stage);
-    if (busy && position !== null) return void vscode.window.showInformationMessage(`${item.stage} is already queued, at position ${position}.`);
+    if (busy && position !== null) return void sayQueued(item.stage, position);
     if (!(await confirmed(await preview(host, current, ahead)))) return;
-    if (busy) host.queue.add(item, ahead);
-    else await host.queue.launch(item, () => start(host, current, vscode.ProgressLocation.Notification));
+    await startOrQueue(host, item, busy ? ahead : null, () => start(host, current, vscode.ProgressLocation.Notification));
   } catch (error) {
     await showFailure(title, error, host.log);
   } finally {
@@ -56,18 +57,31 @@ export async function runStage(host: RunCommandHost, target?: NodeTarget): Promi
   }
 }
 
+/** Starts now, or waits behind `ahead`. When something else began while the person was asked, it waits, and they are told. */
+export async function startOrQueue(host: RunCommandHost, item: QueuedStage, ahead: readonly RunRecord[] | null, go: () => Promise<StartedRun>): Promise<void> {
+  if (ahead !== null) return void (await host.queue.add(item, ahead));
+  if ((await host.queue.launch(item, go)) === null) sayQueued(item.stage, queuePosition(host.queue, item.file, item.stage));
+}
+
+function sayQueued(stage: string, position: number | null): void {
+  if (position !== null) void vscode.window.showInformationMessage(t("{0} is queued, at position {1}: it starts when what runs now is done.", stage, position));
+}
+
 /** Starts a stage whose turn has come; it was agreed to when it was queued. Returns its run folder. */
-export async function startQueued(host: RunCommandHost, { file, stage: id }: QueuedStage): Promise<string> {
+export async function startQueued(host: RunCommandHost, { file, stage: id, resume }: QueuedStage): Promise<string> {
   try {
     await host.model.refresh();
     const view = host.model.view(file);
     const stage = view?.pipeline?.stages.find((one) => one.id === id);
-    if (view?.pipeline == null || stage === undefined) throw new AppError("bad-pipeline", view === undefined ? `${file} is gone.` : `${view.label} has errors, or no stage ${id} any more.`);
-    const { dir } = await start(host, await saved(host, { view, pipeline: view.pipeline, stage }), vscode.ProgressLocation.Window);
+    if (view?.pipeline == null || stage === undefined) throw new AppError("bad-pipeline", view === undefined ? t("{0} is gone.", file) : t("{0} has errors, or no stage {1} any more.", view.label, id));
+    const { dir } =
+      resume === undefined
+        ? await start(host, await saved(host, { view, pipeline: view.pipeline, stage }), vscode.ProgressLocation.Window)
+        : await host.launcher.resumeRun(view.pipeline.root, resume, await host.startOptions(view));
     await host.model.refresh();
     return dir;
   } catch (error) {
-    void showFailure(`Run ${id}`, error, host.log);
+    void showFailure(t("Run {0}", id), error, host.log);
     throw error;
   }
 }
@@ -79,7 +93,7 @@ export async function startOptions(view: PipelineView, log: Log): Promise<StartO
   const folder = vscode.workspace.getWorkspaceFolder(view.uri);
   const python: PythonHints = {
     fromHost: vscode.workspace.isTrusted ? await pythonCandidates(root.fsPath, log) : [],
-    ...(path === "" ? {} : { explicit: { command: path, setting: "the setting seesaw.python.path" } }),
+    ...(path === "" ? {} : { explicit: { command: path, setting: t("the setting seesaw.python.path") } }),
     ...(folder === undefined ? {} : { top: folder.uri.fsPath }),
   };
   return { trusted: vscode.workspace.isTrusted, python };
@@ -93,41 +107,41 @@ async function saved(host: RunCommandHost, chosen: ChosenStage): Promise<ChosenS
   await host.model.refresh();
   const view = host.model.view(chosen.view.uri.fsPath);
   const stage = view?.pipeline?.stages.find(({ id }) => id === chosen.stage.id);
-  if (view?.pipeline == null || stage === undefined) throw new AppError("bad-pipeline", `${chosen.view.label} has errors: see the Problems view.`);
+  if (view?.pipeline == null || stage === undefined) throw new AppError("bad-pipeline", t("{0} has errors: see the Problems view.", chosen.view.label));
   return { view, pipeline: view.pipeline, stage };
 }
 
 export async function preview(host: RunCommandHost, { view, pipeline, stage }: ChosenStage, ahead: readonly RunRecord[]): Promise<StagePreview> {
-  return vscode.window.withProgress({ location: vscode.ProgressLocation.Window, title: `$(loading~spin) Checking what ${stage.id} needs` }, async () => {
+  return vscode.window.withProgress({ location: vscode.ProgressLocation.Window, title: `$(loading~spin) ${t("Checking what {0} needs", stage.id)}` }, async () => {
     const parent = stage.from;
     const awaited = parent !== null && (ahead.some((run) => run.stage === parent) || host.queue.starting?.stage === parent || queuePosition(host.queue, view.uri.fsPath, parent) !== null);
     const outlook = await host.launcher.outlook(pipeline, stage.id).catch((error: unknown) => {
       if (awaited && AppError.is(error, "not-finished")) return null;
       throw error;
     });
-    if (outlook !== null && outlook.active !== null) throw new AppError("already-running", `${stage.id} is already running: ${runLine(outlook.active.state)}.`);
+    if (outlook !== null && outlook.active !== null) throw new AppError("already-running", t("{0} is already running: {1}.", stage.id, runLine(outlook.active.state)));
     const python = requirePython(await host.launcher.python(pipeline, stage.id, await host.startOptions(view)));
     const folder = `.seesaw/runs/${stage.id}-<time>`;
     const starting = host.queue.starting;
     return {
       stage,
-      start: outlook === null || awaited ? `the last checkpoint of ${parent ?? ""}, which is to be done by then` : startWords(outlook.plan),
+      start: outlook === null || awaited ? t("the last checkpoint of {0}, which is to be done by then", parent ?? "") : startWords(outlook.plan),
       upToDate: awaited ? null : outlook?.upToDate?.id ?? null,
-      steps: plannedSteps(stage, needsRows(stage) ? await rowsOf(host, stage.data) : null),
-      data: vscode.workspace.asRelativePath(stage.data),
+      steps: plannedSteps(stage, stage.data !== null && needsRows(stage) ? await rowsOf(host, stage.data) : null),
+      data: stage.data === null ? t("no rows of its own") : vscode.workspace.asRelativePath(stage.data),
       stale: view.chain === null ? [] : staleAfter(pipeline, view.chain, stage.id),
       runs: view.listing.runs.filter((run) => run.stage === stage.id).length,
       argv: recipeArgv(python.command, stage.recipe, folder, stage.launch),
       folder,
       label: view.label,
-      python: `${python.version ?? ""} from ${python.how}`.trim(),
-      ahead: ahead.length > 0 ? ahead.map((run) => `${run.stage}, ${runLine(run.state)}`) : starting === null ? [] : [`${starting.stage}, starting`],
+      python: t("{0} from {1}", python.version ?? "", python.how).trim(),
+      ahead: ahead.length > 0 ? ahead.map((run) => `${run.stage}, ${runLine(run.state)}`) : starting === null ? host.queue.elsewhere : [t("{0}, starting", starting.stage)],
     };
   });
 }
 
 function startWords({ start }: StageOutlook["plan"]): string {
-  return `${start.label}${start.run === null ? ", the base model" : ` of ${start.run}`}`;
+  return start.run === null ? t("{0}, the base model", start.label) : t("{0} of {1}", start.label, start.run);
 }
 
 /** For an estimate only: what cannot be counted soon, or at all, is not known. */
@@ -143,17 +157,17 @@ async function rowsOf(host: RunCommandHost, path: string): Promise<number | null
 /** Shows the exact command, the start checkpoint, the steps and what will be written, and asks. */
 async function confirmed(preview: StagePreview): Promise<boolean> {
   const queue = preview.ahead.length > 0;
-  const go = queue ? "Queue" : "Start";
-  const copy = "Copy Command";
-  const answer = await vscode.window.showInformationMessage(`${queue ? "Queue" : "Run"} stage ${preview.stage.id}?`, { modal: true, detail: stageDetail(preview) }, go, copy);
+  const go = queue ? t("Queue") : t("Start");
+  const copy = t("Copy Command");
+  const answer = await vscode.window.showInformationMessage(queue ? t("Queue stage {0}?", preview.stage.id) : t("Run stage {0}?", preview.stage.id), { modal: true, detail: stageDetail(preview) }, go, copy);
   if (answer === copy) await vscode.env.clipboard.writeText(commandText(preview.argv));
   return answer === go;
 }
 
 export async function start(host: RunCommandHost, { view, pipeline, stage }: ChosenStage, location: vscode.ProgressLocation): Promise<StartedRun> {
-  const progress = { location, title: `Starting ${stage.id}`, cancellable: true };
+  const progress = { location, title: t("Starting {0}", stage.id), cancellable: true };
   return vscode.window.withProgress(progress, async (report, token) => {
-    report.report({ message: "checking packages, data and disk space" });
+    report.report({ message: t("checking packages, data and disk space") });
     const abort = new AbortController();
     token.onCancellationRequested(() => abort.abort());
     const options = await host.startOptions(view);

@@ -2,6 +2,7 @@ import { formatDuration, formatNumber, formatPlural } from "../domain/format.ts"
 import { runSeconds } from "../domain/run/reduceRun.ts";
 import { reasonText } from "../domain/run/reasonText.ts";
 import type { RunState, RunStatus } from "../domain/run/runState.ts";
+import { t } from "../util/l10n.ts";
 
 const liveStatuses: ReadonlySet<RunStatus> = new Set<RunStatus>(["starting", "running", "stopping", "orphan"]);
 
@@ -19,7 +20,7 @@ export function isResumable(status: RunStatus): boolean {
 export function runLine(state: RunState): string {
   if (isLive(state.status)) return liveLine(state);
   const parts = [statusWords[state.status]];
-  if (state.status !== "done" && state.step > 0) parts.push(`at step ${state.step} of ${state.total}`);
+  if (state.status !== "done" && state.step > 0 && state.total > 0) parts.push(t("at step {0} of {1}", state.step, state.total));
   else if (state.total > 0) parts.push(formatPlural(state.total, "step"));
   const seconds = state.endedAt === null ? null : runSeconds(state, state.endedAt);
   if (seconds !== null) parts.push(formatDuration(seconds));
@@ -27,46 +28,47 @@ export function runLine(state: RunState): string {
 }
 
 function liveLine(state: RunState): string {
-  const head: Partial<Record<RunStatus, string>> = { starting: "starting", stopping: "stopping", orphan: "running without its agent" };
+  const head: Partial<Record<RunStatus, string>> = { starting: t("starting"), stopping: t("stopping"), orphan: t("running without its agent") };
   const parts: string[] = [];
   const word = head[state.status];
   if (word !== undefined) parts.push(word);
-  if (state.total > 0) parts.push(`step ${state.step} of ${state.total}`);
+  if (state.total > 0) parts.push(t("step {0} of {1}", state.step, state.total));
   if (state.phase !== null && state.phase !== "train") parts.push(phaseWords[state.phase]);
-  if (state.etaSeconds !== null) parts.push(`${formatDuration(state.etaSeconds)} left`);
-  if (state.loss !== null) parts.push(`loss ${formatNumber(state.loss, 3)}`);
-  return parts.join(" · ") || "starting";
+  if (state.etaSeconds !== null) parts.push(t("{0} left", formatDuration(state.etaSeconds)));
+  if (state.loss !== null) parts.push(t("loss {0}", formatNumber(state.loss, 3)));
+  return parts.join(" · ") || t("starting");
 }
 
 /** The run in the status bar: `tool 45/120 · ETA 6 s`. */
 export function statusBarText(stage: string, state: RunState): string {
   const steps = state.total > 0 ? ` ${state.step}/${state.total}` : "";
-  const doing = state.status === "stopping" ? "stopping" : state.phase !== null && state.phase !== "train" ? phaseWords[state.phase] : null;
-  const parts = [doing, state.etaSeconds === null || state.status === "stopping" ? null : `ETA ${formatDuration(state.etaSeconds)}`].filter((part) => part !== null);
-  return [`${stage}${steps}`, ...(parts.length === 0 && steps === "" ? ["starting"] : parts)].join(" · ");
+  const doing = state.status === "stopping" ? t("stopping") : state.phase !== null && state.phase !== "train" ? phaseWords[state.phase] : null;
+  const parts = [doing, state.etaSeconds === null || state.status === "stopping" ? null : t("ETA {0}", formatDuration(state.etaSeconds))].filter((part) => part !== null);
+  return [`${stage}${steps}`, ...(parts.length === 0 && steps === "" ? [t("starting")] : parts)].join(" · ");
 }
 
 export const statusWords: Record<RunStatus, string> = {
-  starting: "starting",
-  running: "running",
-  stopping: "stopping",
-  orphan: "running without its agent",
-  done: "done",
-  failed: "failed",
-  killed: "killed",
-  "out-of-memory": "out of memory",
-  cancelled: "stopped",
-  lost: "lost",
-  unknown: "ended, nobody knows how",
+  get starting() { return t("starting"); },
+  get running() { return t("running"); },
+  get stopping() { return t("stopping"); },
+  get orphan() { return t("running without its agent"); },
+  get done() { return t("done"); },
+  get failed() { return t("failed"); },
+  get killed() { return t("killed"); },
+  get "out-of-memory"() { return t("out of memory"); },
+  get cancelled() { return t("stopped"); },
+  get lost() { return t("lost"); },
+  get unknown() { return t("ended, nobody knows how"); },
 };
 
 const phaseWords: Record<NonNullable<RunState["phase"]>, string> = {
-  preflight: "checking",
-  load: "loading",
-  probe: "scoring probes",
-  train: "training",
-  eval: "running checks",
-  save: "saving",
+  get preflight() { return t("checking"); },
+  get load() { return t("loading"); },
+  get probe() { return t("scoring probes"); },
+  get generate() { return t("generating answers"); },
+  get train() { return t("training"); },
+  get eval() { return t("running checks"); },
+  get save() { return t("saving"); },
 };
 
 /** The sentence that explains an end that was not `done`; null when there is nothing to explain. */

@@ -1,6 +1,9 @@
 import { formatCount, formatNumber, formatPlural } from "../domain/format.ts";
+import { ownCommand } from "../domain/pipeline/ownCommand.ts";
 import type { Stage } from "../domain/pipeline/pipelineModel.ts";
 import type { PlannedSteps } from "../domain/run/plannedSteps.ts";
+import { t } from "../util/l10n.ts";
+import { shellText } from "../util/shellText.ts";
 import { queueNote } from "./runQueue.ts";
 
 /** What a person should know before a stage is started. */
@@ -32,40 +35,52 @@ export interface StagePreview {
 export function stageDetail(preview: StagePreview): string {
   const { stage, upToDate, ahead, folder, label, argv, python } = preview;
   return [
-    ...(ahead.length === 0 ? [] : [`Runs now: ${ahead.join("; ")}. ${stage.id} starts when that is done; if it fails or is stopped, the queue pauses. ${queueNote}`, ""]),
-    ...(upToDate === null ? [] : [`Up to date: ${upToDate} has the same inputs. Running again repeats it.`, ""]),
-    `Starts from ${preview.start}.`,
+    ...(ahead.length === 0 ? [] : [`${t("Runs now: {0}. {1} starts when that is done; if it fails or is stopped, the queue pauses.", ahead.join("; "), stage.id)} ${queueNote()}`, ""]),
+    ...(upToDate === null ? [] : [t("Up to date: {0} has the same inputs. Running again repeats it.", upToDate), ""]),
+    t("Starts from {0}.", preview.start),
     stepsText(preview),
-    `Writes checkpoints, traces and a journal to ${folder}, next to ${label}. ${overwriteText(preview)}`,
+    `${t("Writes checkpoints, traces and a journal to {0}, next to {1}.", folder, label)} ${overwriteText(preview)}`,
     ...(preview.stale.length === 0 ? [] : [staleText(stage.id, preview.stale)]),
     "",
     commandText(argv),
+    ...ownLines(preview),
     "",
-    `Python ${python}. The run goes on when this window is closed.`,
+    t("Python {0}. The run goes on when this window is closed.", python),
   ].join("\n");
 }
 
 function stepsText({ stage, steps, data }: StagePreview): string {
-  const replay = stage.replay === null ? "" : `, ${Math.round(stage.replay.ratio * 100)} % replay from ${stage.replay.buffer}`;
-  const head = steps === null ? "Steps as the data and arguments give" : `${steps.from === null ? "" : "About "}${formatPlural(steps.steps, "step")}`;
-  const from = steps?.from == null ? "" : ` (${formatPlural(steps.from.rows, "row")} × ${number(steps.from.epochs)} ${steps.from.epochs === 1 ? "epoch" : "epochs"} ÷ ${formatPlural(steps.from.batch, "row")} a step)`;
-  return `${head} of ${stage.recipe} on ${data}${from}${replay}.`;
+  if (ownCommand(stage) !== null) return t("Its checkpoints are scored where it writes them, as they appear.");
+  const replay = stage.replay === null ? "" : t(", {0} % replay from {1}", Math.round(stage.replay.ratio * 100), stage.replay.buffer);
+  const head = steps === null ? t("Steps as the data and arguments give") : steps.from === null ? formatPlural(steps.steps, "step") : t("About {0}", formatPlural(steps.steps, "step"));
+  const from = steps?.from == null ? "" : t(" ({0} × {1} ÷ {2} a step)", formatPlural(steps.from.rows, "row"), steps.from.epochs === 1 ? t("1 epoch") : t("{0} epochs", number(steps.from.epochs)), formatPlural(steps.from.batch, "row"));
+  return t("{0} of {1} on {2}{3}{4}.", head, stage.recipe, data, from, replay);
 }
 
 function overwriteText({ stage, runs }: StagePreview): string {
-  return runs === 0 ? "Nothing is overwritten." : `Nothing is overwritten: the ${runs === 1 ? "run" : `${formatCount(runs)} runs`} of ${stage.id} that ${runs === 1 ? "is" : "are"} there already ${runs === 1 ? "stays" : "stay"}.`;
+  if (runs === 0) return t("Nothing is overwritten.");
+  return runs === 1 ? t("Nothing is overwritten: the run of {0} that is there already stays.", stage.id) : t("Nothing is overwritten: the {0} runs of {1} that are there already stay.", formatCount(runs), stage.id);
 }
 
 function staleText(stage: string, stale: readonly string[]): string {
-  const names = stale.length === 1 ? stale[0] ?? "" : `${stale.slice(0, -1).join(", ")} and ${stale.at(-1) ?? ""}`;
-  return `When it is done, ${names} ${stale.length === 1 ? "is" : "are"} stale until run again: ${stale.length === 1 ? "it was" : "they were"} trained from the present checkpoint of ${stage}.`;
+  if (stale.length === 1) return t("When it is done, {0} is stale until run again: it was trained from the present checkpoint of {1}.", stale[0] ?? "", stage);
+  const names = t("{0} and {1}", stale.slice(0, -1).join(", "), stale.at(-1) ?? "");
+  return t("When it is done, {0} are stale until run again: they were trained from the present checkpoint of {1}.", names, stage);
 }
 
 function number(value: number): string {
   return formatNumber(value, Number.isInteger(value) ? 0 : 2);
 }
 
-/** As a shell would need it: only for reading, nothing is ever run through a shell. */
+/** The program of the person's own that this starts in turn. */
+function ownLines({ stage, label }: StagePreview): string[] {
+  const own = ownCommand(stage);
+  if (own === null) return [];
+  const where = own.cwd ?? t("the folder of {0}", label);
+  return ["", own.shell ? t("That runs your own shell line in {0}:", where) : t("That runs your own command in {0}:", where), own.line];
+}
+
+/** The command line that starts a stage, for reading and copying. */
 export function commandText(argv: readonly string[]): string {
-  return argv.map((argument) => (/^[\w./:=@%+<>-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", `'\\''`)}'`)).join(" ");
+  return shellText(argv);
 }

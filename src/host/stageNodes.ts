@@ -5,6 +5,8 @@ import type { Stage } from "../domain/pipeline/pipelineModel.ts";
 import type { RunStatus } from "../domain/run/runState.ts";
 import type { Split } from "../protocol/runSpec.ts";
 import type { TreeContext } from "../ids.ts";
+import { t } from "../util/l10n.ts";
+import { joinPath } from "../util/paths.ts";
 import type { PipelineView } from "./workspaceModel.ts";
 import { emptyQueue, queueNote, queuePosition, type QueueView } from "./runQueue.ts";
 import { endText, isLive, isResumable, runLine, statusWords } from "./runWords.ts";
@@ -45,7 +47,7 @@ export function stageNodes(views: readonly PipelineView[], queue: QueueView = em
     const errors = view.diagnostics.filter((diagnostic) => diagnostic.severity === "error").length;
     return node(view, view.label, {
       label: view.shown?.name ?? view.label,
-      description: errors > 0 ? `${errors} ${errors === 1 ? "error" : "errors"}` : view.label,
+      description: errors > 0 ? formatPlural(errors, "error") : view.label,
       tooltip: view.uri.fsPath,
       icon: { name: "list-tree" },
       context: "pipeline",
@@ -59,12 +61,12 @@ function pipelineChildren(view: PipelineView, queue: QueueView): StageNode[] {
   const nodes: StageNode[] = [];
   if (view.pipeline === null) {
     const [first] = view.diagnostics.filter((diagnostic) => diagnostic.severity === "error");
-    const place = first === undefined ? "" : `line ${first.range.line}`;
-    nodes.push(node(view, "invalid", { label: "seesaw.yaml has errors", description: place, tooltip: first?.message ?? "", icon: error, context: "note", opens: "pipeline" }));
+    const place = first === undefined ? "" : t("line {0}", first.range.line);
+    nodes.push(node(view, "invalid", { label: t("seesaw.yaml has errors"), description: place, tooltip: first?.message ?? "", icon: error, context: "note", opens: "pipeline" }));
   }
   for (const stage of view.shown?.stages ?? []) nodes.push(stageNode(view, stage, queue));
   for (const run of view.listing.unreadable) {
-    nodes.push(node(view, run.id, { label: run.id, description: "cannot be read", tooltip: run.message, icon: { name: "warning", color: "list.warningForeground" }, context: "note" }));
+    nodes.push(node(view, run.id, { label: run.id, description: t("cannot be read"), tooltip: run.message, icon: { name: "warning", color: "list.warningForeground" }, context: "note" }));
   }
   return nodes;
 }
@@ -79,12 +81,12 @@ function stageNode(view: PipelineView, stage: Stage, queue: QueueView): StageNod
   const target = { stage: stage.id, ...(newest === null ? {} : { run: newest.id }) };
   const stale = !live && checkpoint?.status === "stale" && newest?.id === checkpoint.run?.id;
   const position = live ? null : queuePosition(queue, view.uri.fsPath, stage.id);
-  const words = position !== null ? `queued · position ${position}${queue.paused === null ? "" : " · paused"}` : newest === null ? "not run yet" : stale ? `stale · ${runLine(newest.state)}` : runLine(newest.state);
+  const words = position !== null ? queuedWords(position, queue) : newest === null ? t("not run yet") : stale ? t("stale · {0}", runLine(newest.state)) : runLine(newest.state);
   const skills = [...new Set(raised.map((flag) => flag.skill))];
   return node(view, stage.id, {
     label: stage.id,
     description: raised.length === 0 || position !== null ? words : `⚑ ${skills.join(", ")} · ${words}`,
-    tooltip: [stageTooltip(stage, newest, checkpoint), ...(position === null ? [] : [queue.paused ?? (position === 1 ? "Starts when the present run is done." : `Starts when the present run and ${formatPlural(position - 1, "queued stage")} before it are done.`), queueNote])].join("\n"),
+    tooltip: [stageTooltip(stage, newest, checkpoint), ...(position === null ? [] : [queue.paused ?? (position === 1 ? t("Starts when the present run is done.") : t("Starts when the present run and {0} before it are done.", formatPlural(position - 1, "queued stage"))), queueNote()])].join("\n"),
     icon: position !== null ? { name: queue.paused === null ? "watch" : "debug-pause" } : newest === null ? { name: "circle-large-outline" } : stale ? { name: "history" } : statusIcon(newest.state.status),
     context: live ? "stage.live" : position === null ? "stage" : queue.paused === null ? "stage.queued" : "stage.paused",
     target,
@@ -92,7 +94,7 @@ function stageNode(view: PipelineView, stage: Stage, queue: QueueView): StageNod
       ...raised.map((flag) =>
         node(view, `${stage.id}/flag/${flag.id}`, {
           label: flagTitle(flag),
-          description: `since step ${flag.step}`,
+          description: t("since step {0}", flag.step),
           tooltip: flagText(flag, stage.id),
           icon: { name: flag.state === "confirmed" ? "arrow-down" : "warning", color: flag.state === "confirmed" ? "list.errorForeground" : "list.warningForeground" },
           context: "note",
@@ -111,9 +113,9 @@ function runNode(view: PipelineView, run: ChainRun, label: string | null): Stage
   const target = { stage: run.stage, run: run.id };
   const children = [...state.checkpoints].reverse().map((checkpoint) =>
     node(view, `${run.id}/${checkpoint.step}`, {
-      label: checkpoint.final && label !== null ? `${label} · step ${checkpoint.step}` : `step ${checkpoint.step}`,
-      description: `${checkpoint.kind === "adapter" ? "adapter · " : ""}${formatBytes(checkpoint.bytes)}`,
-      tooltip: `${run.dir}/${checkpoint.path}`,
+      label: checkpoint.final && label !== null ? `${label} · ${t("step {0}", checkpoint.step)}` : t("step {0}", checkpoint.step),
+      description: `${checkpoint.kind === "adapter" ? `${t("adapter")} · ` : ""}${formatBytes(checkpoint.bytes)}`,
+      tooltip: joinPath(run.dir, checkpoint.path),
       icon: { name: checkpoint.final ? "milestone" : "git-commit" },
       context: "checkpoint",
       target,
@@ -136,12 +138,18 @@ function runNode(view: PipelineView, run: ChainRun, label: string | null): Stage
 }
 
 function stageTooltip(stage: Stage, newest: ChainRun | null, checkpoint: ChainCheckpoint | null): string {
-  const lines = [`${stage.id}: ${stage.recipe} from ${stage.from ?? "the base model"}`, `data ${stage.data}`];
-  if (newest !== null) lines.push(`newest run ${newest.id}: ${runLine(newest.state)}`);
+  const lines = [t("{0}: {1} from {2}", stage.id, stage.recipe, stage.from ?? t("the base model")), ...(stage.data === null ? [] : [t("data {0}", stage.data)])];
+  if (newest !== null) lines.push(t("newest run {0}: {1}", newest.id, runLine(newest.state)));
   const reason = newest === null ? null : endText(newest.state);
   if (reason !== null) lines.push(reason);
   if (checkpoint?.reason != null && newest !== null) lines.push(checkpoint.reason);
   return lines.join("\n");
+}
+
+/** `queued · position 1 · paused`. */
+export function queuedWords(position: number, queue: QueueView): string {
+  const words = t("queued · position {0}", position);
+  return queue.paused === null ? words : t("{0} · paused", words);
 }
 
 const error = { name: "error", color: "list.errorForeground" };

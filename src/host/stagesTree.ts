@@ -1,5 +1,6 @@
 import * as vscode from "vscode";
 import type { ViewId } from "../ids.ts";
+import { t } from "../util/l10n.ts";
 import type { QueueView } from "./runQueue.ts";
 import { stageNodes, type StageNode } from "./stageNodes.ts";
 import { treeItem } from "./treeItem.ts";
@@ -45,7 +46,7 @@ export class StagesTree implements vscode.TreeDataProvider<StageNode>, vscode.Di
   /** The runs or the queue changed. */
   update(): void {
     const flagged = this.model.views().flatMap((view) => Object.values(view.chain?.newest ?? {})).filter((run) => run.state.flags.some(({ state }) => state === "drifting" || state === "confirmed"));
-    this.view.badge = flagged.length === 0 ? undefined : { value: flagged.length, tooltip: `${flagged.length === 1 ? "1 stage has" : `${flagged.length} stages have`} a flag` };
+    this.view.badge = flagged.length === 0 ? undefined : { value: flagged.length, tooltip: flagged.length === 1 ? t("1 stage has a flag") : t("{0} stages have a flag", flagged.length) };
     this.nodes = stageNodes(this.model.views(), this.queue);
     const shape = shapeOf(this.nodes);
     if (shape !== this.shown) {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { AppError } from "../util/errors.ts";
+import { AppError, messageOf } from "../util/errors.ts";
 import { readJsonFile, type JsonRecord } from "./jsonFile.ts";
 import { isFile, readTensors, tensorPlaces } from "./weightFiles.ts";
 import type { TensorPlace } from "./safetensors.ts";
@@ -7,7 +7,8 @@ import type { TensorPlace } from "./safetensors.ts";
 /** A LoRA checkpoint, to be merged: W + B·A·scale. */
 export interface Adapter {
   folder: string;
-  scale: number;
+  /** Rank and scale of a module, such as `model.layers.0.mlp.up_proj`. */
+  partOf(module: string): { rank: number; scale: number };
   places: ReadonlyMap<string, TensorPlace>;
 }
 
@@ -26,7 +27,7 @@ export async function layersOf(folder: string): Promise<Layers> {
   while (await isFile(join(at, "adapter_config.json"))) {
     if (adapters.length >= longestChain) throw new AppError("bad-input", `${folder} rests on more than ${longestChain} adapters, or on itself.`);
     const config = (await readJsonFile(at, "adapter_config.json")) as JsonRecord;
-    adapters.unshift({ folder: at, scale: scaleOf(config, at), places: await tensorPlaces(at, "adapter_model") });
+    adapters.unshift({ folder: at, partOf: partsOf(config, at), places: await tensorPlaces(at, "adapter_model") });
     const under = config["base_model_name_or_path"];
     if (typeof under !== "string" || !(await isFile(join(under, "config.json")) || (await isFile(join(under, "adapter_config.json"))))) {
       throw new AppError("bad-input", `The adapter in ${at} was trained on ${typeof under === "string" ? under : "an unnamed model"}, which is not a folder on this machine.`);
@@ -37,7 +38,7 @@ export async function layersOf(folder: string): Promise<Layers> {
 }
 
 /** Adds an adapter to the weights it was trained on, in place. */
-export async function merge({ folder, scale, places }: Adapter, weights: ReadonlyMap<string, Float32Array>): Promise<void> {
+export async function merge({ folder, partOf, places }: Adapter, weights: ReadonlyMap<string, Float32Array>): Promise<void> {
   const values = await readTensors(places, places.keys());
   for (const [name, a] of values) {
     const module = /^base_model\.model\.(.+)\.lora_A\.weight$/.exec(name)?.[1];
@@ -52,7 +53,9 @@ export async function merge({ folder, scale, places }: Adapter, weights: Readonl
     if (target === undefined || b === undefined || rank !== other || target.length !== outputs * inputs) {
       throw new AppError("bad-input", `The adapter in ${folder} does not fit the model it names: ${module} has no matching weight.`);
     }
-    addProduct(target, a, b, { rank, inputs, outputs, scale });
+    const part = partOf(module);
+    if (part.rank !== rank) throw new AppError("bad-input", `The adapter in ${folder} holds matrices of rank ${rank} for ${module}, and its adapter_config.json says ${part.rank}.`);
+    addProduct(target, a, b, { rank, inputs, outputs, scale: part.scale });
   }
 }
 
@@ -69,14 +72,56 @@ function addProduct(target: Float32Array, a: Float32Array, b: Float32Array, { ra
   }
 }
 
-function scaleOf(config: JsonRecord, folder: string): number {
-  const { peft_type: type, r, lora_alpha: alpha } = config;
-  const odd = ["use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "fan_in_fan_out", "layer_replication", "trainable_token_indices"].find((key) => isSet(config[key]));
-  if (type !== "LORA" || typeof r !== "number" || typeof alpha !== "number" || r <= 0) throw new AppError("bad-input", `The adapter in ${folder} is no LoRA adapter (${String(type)}), so it cannot be merged here.`);
-  if (odd !== undefined || (config["bias"] ?? "none") !== "none" || config["lora_bias"] === true) {
-    throw new AppError("bad-input", `The adapter in ${folder} uses ${odd ?? "a bias"}; live scoring merges plain LoRA only. The scores of runs are not affected.`);
-  }
-  return alpha / (config["use_rslora"] === true ? Math.sqrt(r) : r);
+/** What decides the computation beyond rank and scale, with its name in a sentence. Merging without it would be wrong. */
+const unmerged: Record<string, string> = {
+  use_dora: "DoRA (use_dora)",
+  lora_bias: "a bias (lora_bias)",
+  modules_to_save: "modules trained in full (modules_to_save)",
+  trainable_token_indices: "trained token embeddings (trainable_token_indices)",
+  target_parameters: "adapters of bare parameters (target_parameters)",
+  alora_invocation_tokens: "aLoRA (alora_invocation_tokens)",
+  use_qalora: "QA-LoRA (use_qalora)",
+  use_bdlora: "BD-LoRA (use_bdlora)",
+  arrow_config: "Arrow routing (arrow_config)",
+  kasa_config: "KaSA (kasa_config)",
+  monteclora_config: "MonteCLoRA (monteclora_config)",
+  fan_in_fan_out: "transposed weights (fan_in_fan_out)",
+  layer_replication: "replicated layers (layer_replication)",
+};
+/** Ways to begin that also change the weights under the adapter, which the checkpoint does not hold. */
+const changesBase = /^(pissa|corda|olora|mica|loftq|lora_ga)/i;
+
+/** Rank and scale by module, as PEFT gives them. AppError("bad-input") names what cannot be merged exactly. */
+function partsOf(config: JsonRecord, folder: string): Adapter["partOf"] {
+  const { peft_type: type, r, lora_alpha: alpha, bias, init_lora_weights: init } = config;
+  if (type !== "LORA" || !isPositive(r) || typeof alpha !== "number") throw new AppError("bad-input", `The adapter in ${folder} is no LoRA adapter (${String(type)}), so it cannot be merged here.`);
+  const odd = Object.keys(unmerged).find((key) => isSet(config[key]));
+  const named = odd !== undefined ? unmerged[odd] : bias !== undefined && bias !== null && bias !== "none" ? `trained biases (bias: ${JSON.stringify(bias)})` : typeof init === "string" && changesBase.test(init) ? `weights begun as ${init} (init_lora_weights)` : undefined;
+  if (named !== undefined) throw new AppError("bad-input", `The adapter in ${folder} uses ${named}, which live scoring cannot merge exactly. The scores of runs are not affected.`);
+  const [ranks, alphas] = [patternOf(config, "rank_pattern", folder), patternOf(config, "alpha_pattern", folder)];
+  return (module) => {
+    const rank = ranks(module) ?? r;
+    return { rank, scale: (alphas(module) ?? alpha) / (config["use_rslora"] === true ? Math.sqrt(rank) : rank) };
+  };
+}
+
+/** PEFT's rule (`get_pattern_key`): the first pattern that matches the whole name, or the part of it behind a dot. */
+function patternOf(config: JsonRecord, key: "rank_pattern" | "alpha_pattern", folder: string): (module: string) => number | undefined {
+  const given = Object.entries((config[key] ?? {}) as JsonRecord);
+  const patterns = given.map(([pattern, value]) => {
+    try {
+      if (!isPositive(value)) throw new Error(`${JSON.stringify(value)} is no number above 0`);
+      // With the flag, what only Python would understand is an error and never something else.
+      return { matches: new RegExp(`^(.*\\.)?(${pattern})$`, "u"), value };
+    } catch (error) {
+      throw new AppError("bad-input", `The adapter in ${folder} has a ${key} that live scoring cannot read (${pattern}: ${messageOf(error)}). The scores of runs are not affected.`, { cause: error });
+    }
+  });
+  return (module) => patterns.find(({ matches }) => matches.test(module))?.value;
+}
+
+function isPositive(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value > 0;
 }
 
 function isSet(value: unknown): boolean {

@@ -1,5 +1,6 @@
 import { AppError } from "../util/errors.ts";
 import type { Rendered } from "./chatTemplate.ts";
+import { encodePieces, holdsMark } from "./encodePieces.ts";
 import type { RowChat } from "./rowChat.ts";
 import type { TextTokenizer } from "./textTokenizer.ts";
 
@@ -43,12 +44,15 @@ function encodePlain({ prompt, answer }: { prompt: string; answer: string }, { i
 function encodeChat({ messages, tools }: Extract<RowChat, { messages: unknown }>, tokenizer: TextTokenizer): Raw {
   const { template } = tokenizer;
   if (template === null) throw new AppError("bad-input", "The tokenizer has no chat template. Add one to the base model, or use prompt and completion texts.");
-  const named = tokenizer.specialTexts.find((text) => messages.some(({ content }) => content.includes(text)));
-  if (named !== undefined) throw new AppError("bad-input", `A message contains the special token ${named} as text. Live scoring cannot keep it apart from the real one; the runner can.`);
   const before = messages.length > 1 ? template.render(messages.slice(0, -1), tools, true).text : "";
   const whole = template.render(messages, tools, false);
+  const reference = messages.at(-1)?.content ?? "";
+  if (holdsMark(messages, tokenizer)) {
+    const { ids, start, end } = encodePieces(messages, whole.text, tokenizer);
+    return { ids, scored: range(start, end), prompt: before, reference, mask: template.marksAnswers ? "generation-block" : "prefix", note: null };
+  }
   const ids = tokenizer.ids(whole.text, false);
-  const common = { ids, prompt: before, reference: messages.at(-1)?.content ?? "" };
+  const common = { ids, prompt: before, reference };
   const head = before === "" ? [] : tokenizer.ids(before, false);
   if (template.marksAnswers) {
     const span = whole.spans.at(-1);

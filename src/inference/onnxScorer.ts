@@ -41,7 +41,7 @@ export class OnnxScorer {
   }
 
   /** Throws AppError: "bad-input" for the row itself, "not-found" without a library, "cancelled". */
-  async score({ row, checkpoints, graphs, topK }: ScoreRequest, isCancelled: () => boolean = () => false): Promise<CheckpointScores[]> {
+  async score({ row, checkpoints, graphs, topK }: ScoreRequest, isCancelled: () => boolean = () => false, onScored: (count: number) => void = () => {}): Promise<CheckpointScores[]> {
     const chat = readChat(row);
     this.runtime ??= await loadRuntime();
     const results: CheckpointScores[] = [];
@@ -54,6 +54,7 @@ export class OnnxScorer {
       } catch (error) {
         results.push({ label, scored: null, why: messageOf(error) });
       }
+      onScored(results.length);
     }
     return results;
   }

@@ -34,6 +34,9 @@ export interface ScoredRow {
 
 /** Scores rows without Python. Checkpoints are kept in memory, so that a row that is edited is scored again at once. */
 export interface Scorer extends Disposable {
-  /** Throws AppError("bad-input" | "not-found" | "cancelled" | "internal"); what one checkpoint lacks is in its `why`. */
-  score(request: ScoreRequest, signal?: AbortSignal): Promise<CheckpointScores[]>;
+  /**
+   * Throws AppError("bad-input" | "not-found" | "cancelled" | "internal"); what one checkpoint lacks is in its `why`.
+   * `onScored`: told after every checkpoint how many are done.
+   */
+  score(request: ScoreRequest, signal?: AbortSignal, onScored?: (count: number) => void): Promise<CheckpointScores[]>;
 }

@@ -4,7 +4,8 @@ import { OnnxScorer } from "./onnxScorer.ts";
 import type { CheckpointScores, ScoreRequest } from "./scorer.ts";
 
 export type ToScorer = { type: "score"; id: number; request: ScoreRequest } | { type: "cancel"; id: number } | { type: "end" };
-export type FromScorer = { id: number; results: CheckpointScores[] } | { id: number; error: { reason: ErrorReason; message: string } };
+/** `scored`: how many checkpoints are done; the others end a request. */
+export type FromScorer = { id: number; scored: number } | { id: number; results: CheckpointScores[] } | { id: number; error: { reason: ErrorReason; message: string } };
 
 /** One request after the other: the native library runs on this thread. */
 function serve(port: NonNullable<typeof parentPort>): void {
@@ -13,7 +14,8 @@ function serve(port: NonNullable<typeof parentPort>): void {
   let queue: Promise<void> = Promise.resolve();
   const answer = async (id: number, request: ScoreRequest): Promise<void> => {
     try {
-      port.postMessage({ id, results: await scorer.score(request, () => cancelled.has(id)) } satisfies FromScorer);
+      const results = await scorer.score(request, () => cancelled.has(id), (scored) => port.postMessage({ id, scored } satisfies FromScorer));
+      port.postMessage({ id, results } satisfies FromScorer);
     } catch (error) {
       port.postMessage({ id, error: { reason: AppError.is(error) ? error.reason : "internal", message: messageOf(error) } } satisfies FromScorer);
     } finally {

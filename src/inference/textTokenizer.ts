@@ -9,6 +9,8 @@ import { tokenSpeller } from "./tokenBytes.ts";
 /** A checkpoint's tokenizer and chat template, as far as scoring needs them. */
 export interface TextTokenizer {
   ids(text: string, addSpecial: boolean): number[];
+  /** As if there were no special tokens: a mark in the text is letters like any others. */
+  plainIds(text: string): number[];
   /** Raw bytes of a token; special tokens give their name. */
   bytes(id: number): Uint8Array;
   /** Template marks and ends: they stand for no text of the answer. */
@@ -25,18 +27,23 @@ const specialNames = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_t
 export async function loadTokenizer(folder: string): Promise<TextTokenizer> {
   const [model, config] = await Promise.all([readJsonFile(folder, "tokenizer.json"), readJsonFile(folder, "tokenizer_config.json")]);
   if (model === null) throw new AppError("bad-input", `${folder} has no tokenizer.json. Live scoring reads fast tokenizers only.`);
-  let tokenizer: Tokenizer;
-  try {
-    tokenizer = new Tokenizer(model, config ?? {});
-  } catch (error) {
-    throw new AppError("bad-input", `The tokenizer in ${folder} cannot be used: ${messageOf(error)}.`, { cause: error });
-  }
+  const open = (without: (token: JsonRecord) => boolean): Tokenizer => {
+    const added = (model["added_tokens"] ?? []) as JsonRecord[];
+    try {
+      return new Tokenizer({ ...model, added_tokens: added.filter((token) => !without(token)) }, config ?? {});
+    } catch (error) {
+      throw new AppError("bad-input", `The tokenizer in ${folder} cannot be used: ${messageOf(error)}.`, { cause: error });
+    }
+  };
+  const tokenizer = open(() => false);
+  let plain: Tokenizer | undefined;
   const specials = specialTokens(config ?? {});
   const added = [...tokenizer.get_added_tokens_decoder()].filter(([, token]) => token.special);
   const named = Object.values(specials).map((text) => tokenizer.token_to_id(text)).filter((id) => id !== undefined);
   const source = await templateSource(folder, config ?? {});
   return {
     ids: (text, addSpecial) => (text === "" && !addSpecial ? [] : tokenizer.encode(text, { add_special_tokens: addSpecial }).ids),
+    plainIds: (text) => (text === "" ? [] : (plain ??= open(({ special }) => special === true)).encode(text, { add_special_tokens: false }).ids),
     bytes: tokenSpeller(tokenizer, model),
     special: new Set([...added.map(([id]) => id), ...named]),
     specialTexts: added.map(([, token]) => token.content).filter((text) => text !== ""),

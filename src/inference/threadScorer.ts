@@ -4,6 +4,7 @@ import type { CheckpointScores, Scorer, ScoreRequest } from "./scorer.ts";
 import type { FromScorer, ToScorer } from "./scorerWorker.ts";
 
 interface Waiter {
+  onScored(count: number): void;
   resolve(results: CheckpointScores[]): void;
   reject(error: Error): void;
 }
@@ -37,7 +38,7 @@ export class ThreadScorer implements Scorer {
     return this.ending;
   }
 
-  async score(request: ScoreRequest, signal?: AbortSignal): Promise<CheckpointScores[]> {
+  async score(request: ScoreRequest, signal?: AbortSignal, onScored: (count: number) => void = () => {}): Promise<CheckpointScores[]> {
     if (this.disposed || signal?.aborted === true) throw new AppError("cancelled", "Live scoring was cancelled.");
     clearTimeout(this.idle);
     const thread = (this.thread ??= this.start());
@@ -45,7 +46,7 @@ export class ThreadScorer implements Scorer {
     const cancel = (): void => thread.postMessage({ type: "cancel", id } satisfies ToScorer);
     try {
       return await new Promise<CheckpointScores[]>((resolve, reject) => {
-        this.waiting.set(id, { resolve, reject });
+        this.waiting.set(id, { onScored, resolve, reject });
         thread.ref();
         signal?.addEventListener("abort", cancel, { once: true });
         thread.postMessage({ type: "score", id, request } satisfies ToScorer);
@@ -88,6 +89,7 @@ export class ThreadScorer implements Scorer {
 
   private settle(message: FromScorer): void {
     const waiter = this.waiting.get(message.id);
+    if ("scored" in message) return waiter?.onScored(message.scored);
     this.waiting.delete(message.id);
     if ("results" in message) waiter?.resolve(message.results);
     else waiter?.reject(new AppError(message.error.reason, message.error.message));

@@ -113,7 +113,7 @@ export interface EventBodies {
   metric: { step: number; values: Record<string, WireNumber> };
   "checkpoint.saved": {
     step: number;
-    /** Relative to the run folder. */
+    /** Relative to the run folder; absolute for a checkpoint that a command wrote elsewhere. */
     path: string;
     kind: "full" | "adapter";
     /** True for the last one of the stage. */
@@ -130,6 +130,21 @@ export interface EventBodies {
     seconds: number;
   };
   "eval.result": { step: number; skill: string; split: Split; n: number; correct: number; seconds: number };
+  /** One metric of one benchmark task; its answers, row by row, are in `samples`. */
+  "benchmark.result": {
+    step: number;
+    harness: string;
+    task: string;
+    metric: string;
+    filter: string;
+    /** The one that stands for the task. */
+    main: boolean;
+    n: number;
+    value: WireNumber | null;
+    /** Relative to the run folder. */
+    samples: string;
+    seconds: number;
+  };
   "probe.cost": {
     /** Seconds of probing and evaluating so far. */
     probe_s: number;
@@ -177,6 +192,7 @@ export const eventTypes: readonly EventType[] = [
   "checkpoint.saved",
   "probe.scored",
   "eval.result",
+  "benchmark.result",
   "probe.cost",
   "ledger.drawn",
   "cost.measured",

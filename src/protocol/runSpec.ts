@@ -59,6 +59,39 @@ export interface ModelSpec {
   weights_hash: string;
 }
 
+/** Benchmarks to run on a checkpoint: what `seesaw.yaml` says, paths absolute. */
+export interface BenchmarkSpec {
+  /** Names of lm-eval tasks, or of groups of them. */
+  lm_eval: string[];
+  /** A folder with task files of the person's own; they can run code. */
+  include_path: string | null;
+  /** Only the first n prompts; null: all. */
+  limit: number | null;
+  batch_size: number | "auto";
+  /** null: what each task says. */
+  num_fewshot: number | null;
+  chat_template: boolean;
+}
+
+/** Bytes or seconds: the expected value and the range it may lie in. */
+export interface PredictedRange {
+  expected: number;
+  low: number;
+  high: number;
+}
+
+/** What a run was expected to cost before it started, to be held against its `cost.measured`. */
+export interface PredictedCost {
+  v: number;
+  /** Peak of one process, by the kind of memory that is measured: of the accelerator, or of a process on a CPU without Python itself. */
+  memory: { device: PredictedRange | null; resident: PredictedRange | null };
+  /** Trained tokens over all processes, and model FLOPs of everything. */
+  tokens: number | null;
+  flops: number | null;
+  /** Training without probes; null where no device was known. */
+  seconds: PredictedRange | null;
+}
+
 export interface RunSpec {
   schema: string;
   /** Name of the run folder: `<stage>-<YYYYMMDDTHHMMSS-xxxx>`. */
@@ -90,6 +123,10 @@ export interface RunSpec {
   target: { id: string; kind: string; python: string };
   env: Record<string, string>;
   fingerprint: string;
+  /** Absent or null where it could not be told. Decides nothing, so it is not part of the fingerprint. */
+  predicted?: PredictedCost | null;
+  /** What runs after the last checkpoint; null or absent: nothing. Decides nothing of the weights, so it is not part of the fingerprint. */
+  benchmark?: BenchmarkSpec | null;
   /** True only when the person trusted the workspace: user functions may be imported. */
   trusted: boolean;
   versions: Record<string, string>;

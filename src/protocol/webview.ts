@@ -11,6 +11,20 @@ export type ToWebview =
   /** Replaces whole fields of the snapshot; `seq` counts on from it. */
   | { type: "patch"; seq: number; patch: Partial<DriftSnapshot> };
 
+/** Asks for what the page shows as a PNG, whenever that is; `turn` comes back with it. */
+export interface PictureRequest {
+  type: "picture";
+  turn: number;
+  about: PictureAbout;
+}
+
+/** What a picture says that the page does not know: a title, lines under it, and where all of it comes from. */
+export interface PictureAbout {
+  title: string;
+  about: string[];
+  notes: string[];
+}
+
 export type FromWebview =
   /** `selection`: what the page remembers from before it was hidden. */
   | { type: "ready"; selection: DriftSelection | null }
@@ -19,7 +33,13 @@ export type FromWebview =
   /** `turn` counts the page's choices, so that it knows which of them an answer is for. */
   | { type: "select"; selection: DriftSelection; turn: number }
   | { type: "openRow"; row: number }
+  /** Of rows scored live: at which one, and at which part of it, the person looks. */
+  | { type: "lookLive"; row: number; token: number | null }
+  /** Back to the recorded prompts; a scoring that still runs ends. */
+  | { type: "leaveLive" }
   | { type: "run"; action: DriftAction }
+  /** `png` null: there was nothing to draw, or `problem` says what failed. */
+  | { type: "picture"; turn: number; png: Uint8Array | null; problem: string | null }
   /** Something in the page failed: for the log. */
   | { type: "error"; message: string };
 
@@ -54,10 +74,30 @@ export interface DriftSnapshot {
   /** What the list does not show, and why: skipped rows, checkpoints that cannot be compared. */
   notes: string[];
   film: DriftFilm | null;
+  /** While it is set, checkpoints, prompts, notes and film are those of rows scored live, and none of a recorded run. */
+  live: DriftLive | null;
   /** The chosen skill over the whole chain; null when nothing of it was scored or checked. */
   chart: DriftChart | null;
   /** True while the host computes what was selected last. */
   busy: boolean;
+}
+
+/** Rows of a dataset file that were scored live, as they stand in the editor. */
+export interface DriftLive {
+  /** The dataset file, as a person names it. */
+  file: string;
+  /** Line of the row that is looked at. */
+  line: number;
+  /** True when the file has changes that are not saved. */
+  edited: boolean;
+  /** The first words of the prompt. */
+  prompt: string;
+  /** The checkpoints it is scored under: `M0`, `M1` … */
+  checkpoints: string[];
+  /** Which of the prompts is looked at: one row needs no list. */
+  row: number;
+  /** Scorings done and all of them, a row under a checkpoint each; null when it is over. */
+  progress: { done: number; of: number } | null;
 }
 
 /** A sentence that says why there is nothing, and what to do. */

@@ -1,8 +1,9 @@
 import type { Diagnostic, Pipeline } from "../domain/pipeline/pipelineModel.ts";
-import type { RunRecord, RunStore } from "../storage/runs/runStore.ts";
+import { runsFolder, type RunRecord, type RunStore } from "../storage/runs/runStore.ts";
 import { AppError } from "../util/errors.ts";
 import { followRun } from "./followRun.ts";
 import type { Launcher, StartedRun, StartOptions } from "./launcher.ts";
+import { holdChain } from "./stageLock.ts";
 
 export type ChainEvent =
   | { type: "up-to-date"; stage: string; run: RunRecord }
@@ -40,7 +41,16 @@ export async function runChain(
   diagnostics: readonly Diagnostic[],
   options: ChainOptions,
 ): Promise<ChainResult> {
-  const { launcher, runs } = services;
+  // Between two stages nothing lives: without this a window would take the turn for its queue.
+  const release = await holdChain(runsFolder(pipeline.root), options.stages);
+  try {
+    return await runStages(services, pipeline, diagnostics, options);
+  } finally {
+    await release();
+  }
+}
+
+async function runStages({ launcher, runs }: { launcher: Launcher; runs: RunStore }, pipeline: Pipeline, diagnostics: readonly Diagnostic[], options: ChainOptions): Promise<ChainResult> {
   const { onEvent } = options;
   const ended: RunRecord[] = [];
   for (const [i, stage] of options.stages.entries()) {

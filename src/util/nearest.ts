@@ -1,3 +1,5 @@
+import { t } from "./l10n.ts";
+
 /** The candidate that `name` was most likely meant to be, or null when none is near. Case and `-`/`_` count little. */
 export function nearest(name: string, candidates: Iterable<string>): string | null {
   let best: string | null = null;
@@ -12,7 +14,7 @@ export function nearest(name: string, candidates: Iterable<string>): string | nu
 /** ` Did you mean "x"?` with a leading blank, or nothing. */
 export function didYouMean(name: string, candidates: Iterable<string>): string {
   const found = nearest(name, candidates);
-  return found === null ? "" : ` Did you mean "${found}"?`;
+  return found === null ? "" : t(" Did you mean \"{0}\"?", found);
 }
 
 function fold(text: string): string {

@@ -53,42 +53,28 @@ async function check(name, template, python) {
   const suite = await bundleSuite(name, join(dir, "suite"));
   const common = { scenario: name, dir, folder, suite };
   say(`VS Code: ${name}`);
-  switch (name) {
-    case "planted":
-    case "crash": {
-      spaces.bareWorkspace(folder);
-      const outcome = await runScenario({ ...common, quiet: true });
-      const seen = outcome.problems.join("; ");
-      const wanted = name === "planted" ? /planted failure/ : /the extension host died/;
-      if (outcome.ok || !wanted.test(seen)) return [`the driver did not notice the ${name === "planted" ? "planted failure" : "planted crash"}: ${seen || "it was green"}`];
-      return report(name, outcome, []);
-    }
-    case "killed": {
-      spaces.tinyWorkspace(folder, python);
-      const outcome = await runScenario(common);
-      const problems = outcome.died === null ? ["the extension host was not killed"] : [];
-      problems.push(...(await runEndsAlone(folder, outcome.result?.notes?.run)));
-      return report(name, outcome, problems);
-    }
-    case "bare":
-      spaces.bareWorkspace(folder);
-      break;
-    case "recorded":
-      spaces.recordedWorkspace(folder);
-      break;
-    case "untrusted":
-      spaces.untrustedWorkspace(folder);
-      break;
-    case "run":
-      spaces.tinyWorkspace(folder, python);
-      break;
-    case "nonative":
-      spaces.recordedWorkspace(folder, ["math"]);
-      for (const extension of readdirSync(join(dir, "exts"))) rmSync(join(dir, "exts", extension, "node_modules", "better-sqlite3", "prebuilds"), { recursive: true, force: true });
-      break;
+  spaces.makeWorkspace(name, folder, python);
+  if (["planted", "crash"].includes(name)) {
+    const outcome = await runScenario({ ...common, quiet: true });
+    const seen = outcome.problems.join("; ");
+    const wanted = name === "planted" ? /planted failure/ : /the extension host died/;
+    if (outcome.ok || !wanted.test(seen)) return [`the driver did not notice the ${name === "planted" ? "planted failure" : "planted crash"}: ${seen || "it was green"}`];
+    return report(name, outcome, []);
   }
+  if (name === "killed") {
+    const outcome = await runScenario(common);
+    const problems = outcome.died === null ? ["the extension host was not killed"] : [];
+    problems.push(...(await runEndsAlone(folder, outcome.result?.notes?.run)));
+    return report(name, outcome, problems);
+  }
+  if (name === "nonative") withoutNative(dir);
   const outcome = await runScenario({ ...common, trust: name === "untrusted" ? "none" : "all" });
   return report(name, outcome, outcome.problems);
+}
+
+/** As on a platform for which nothing native was packed. */
+export function withoutNative(dir) {
+  for (const extension of readdirSync(join(dir, "exts"))) rmSync(join(dir, "exts", extension, "node_modules", "better-sqlite3", "prebuilds"), { recursive: true, force: true });
 }
 
 function report(name, outcome, problems) {

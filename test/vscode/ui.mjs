@@ -12,25 +12,56 @@ import { base } from "./workbench.mjs";
 async function main() {
   const { python } = await setup({ python: "run", browser: true });
   await installCodeServer();
-  const [spaces, { literalStory }, { bigStory }, { trustStory }, { runsStory }, { commandStory }, { picturesStory, themes }, { rowsStory }] = await Promise.all([
-    import("./workspaces.mjs"), import("./stories/literal.mjs"), import("./stories/big.mjs"), import("./stories/trust.mjs"), import("./stories/runs.mjs"), import("./stories/command.mjs"), import("./stories/pictures.mjs"), import("./stories/rows.mjs"),
-  ]);
+  const spaces = await import("./workspaces.mjs");
+  const { themes } = await import("./stories/pictures.mjs");
+  // Each story is a file: test/vscode/stories/NAME.mjs exports NAMEStory.
+  const story = async (name, ...args) => (await import(`./stories/${name}.mjs`))[`${name}Story`](...args);
   const checks = {
-    literal: (vsix) => literalStory(vsix, spaces),
-    big: (vsix) => bigStory(vsix, spaces),
-    trust: (vsix) => trustStory(vsix, spaces),
-    runs: (vsix) => runsStory(vsix, python, spaces),
-    command: () => commandStory(spaces.recordedWorkspace(join(base, "command-ws"), ["math"])),
+    big: (vsix) => story("big", vsix, spaces),
+    whole: (vsix) => story("whole", vsix, python, spaces),
+    queue: (vsix) => story("queue", vsix, python, spaces),
+    runs: (vsix) => story("runs", vsix, python, spaces),
+    literal: (vsix) => story("literal", vsix, spaces),
+    trust: (vsix) => story("trust", vsix, spaces),
+    live: (vsix) => story("live", vsix, python, spaces),
+    walkthrough: (vsix) => story("walkthrough", vsix, spaces),
+    chinese: (vsix) => story("chinese", vsix, spaces),
+    scroll: () => story("scroll"),
+    weights: () => story("weights", python),
+    command: () => story("command", spaces.recordedWorkspace(join(base, "command-ws"), ["math"])),
   };
-  const pictures = { ...Object.fromEntries(Object.keys(themes).map((theme) => [theme, (vsix) => picturesStory(theme, vsix, python, spaces)])), rows: (vsix) => rowsStory(vsix, python, spaces) };
+  const pictures = Object.fromEntries(
+    Object.keys(themes).flatMap((theme) => [
+      [theme, (vsix) => story("pictures", theme, vsix, python, spaces)],
+      [`rows-${theme}`, (vsix) => story("rows", theme, vsix, python, spaces)],
+      [`queue-${theme}`, (vsix) => story("queue", vsix, python, spaces, theme)],
+      [`walkthrough-${theme}`, (vsix) => story("walkthrough", vsix, spaces, theme)],
+    ]),
+  );
   const all = { ...checks, ...pictures };
   const wanted = process.argv.slice(2).filter((argument) => !argument.startsWith("-"));
   for (const name of wanted) if (!(name in all)) throw new SetupError(`${name}: no such story; there are ${Object.keys(all).join(", ")}.`);
   const stories = wanted.length > 0 ? wanted : Object.keys(process.argv.includes("--check") ? checks : pictures);
-  const [{ vsix }] = await packageExtension({ platforms: [`${process.platform}-${process.arch}`], out: join(base, "vsix"), build: !process.argv.includes("--no-build") });
+  const vsix = process.env.SEESAW_VSIX ?? (await packageExtension({ platforms: [`${process.platform}-${process.arch}`], out: join(base, "vsix"), build: !process.argv.includes("--no-build") }))[0].vsix;
   const began = Date.now();
-  for (const name of stories) await all[name](vsix);
+  await tellAll(stories, (name) => all[name](vsix));
   done(`Workbench: ${stories.length} passed in ${seconds(began)} (${stories.join(", ")})`);
+}
+
+/** Stories mostly wait: two at a time, but alone what measures time, and what takes pictures. All come to their end before a failure is told. */
+async function tellAll(names, tell) {
+  const alone = names.filter((name) => name === "big" || /^(dark|light|high-contrast)$|-(dark|light|contrast)$/.test(name));
+  for (const name of alone) await tell(name);
+  const left = names.filter((name) => !alone.includes(name));
+  const failures = [];
+  const teller = async () => {
+    for (let name = left.shift(); name !== undefined && failures.length === 0; name = left.shift()) {
+      await tell(name).catch((error) => failures.push([name, error]));
+    }
+  };
+  await Promise.all([teller(), teller()]);
+  for (const [name, error] of failures.slice(1)) console.error(`✗ ${name}:`, error);
+  if (failures.length > 0) throw new Error(`The story ${failures[0][0]} failed.`, { cause: failures[0][1] });
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -18,11 +18,14 @@ export function fresh(name) {
 /**
  * Opens `folder` (or a `workspace` file) in a server and a browser of its own and hands both to `tell`. Whatever the story is
  * about, no request may leave the machine and the page's policy may not be violated. A failure leaves a picture.
+ * `language`: what VS Code is told to speak; extensions follow, its own words do without a language pack.
  */
-export async function withWorkbench({ dir, vsix, folder, workspace, trust, settings, width = 1280, height = 940 }, tell) {
+export async function withWorkbench({ dir, vsix, folder, workspace, trust, settings, language, width = 1280, height = 940 }, tell) {
   await installVsix(dir, vsix);
   const server = await startServer({ dir, settings, ...(trust === undefined ? {} : { trust }) });
   const { browser, page } = await startBrowser({ width, height });
+  // What the workbench's own script for a language sets; that script is only served where a language pack is installed.
+  if (language !== undefined) await page.context().addInitScript((name) => (globalThis._VSCODE_NLS_LANGUAGE = name), language);
   const pages = [];
   const outside = [];
   const violations = [];
@@ -109,6 +112,23 @@ export async function command(page, title) {
   await page.keyboard.type(title);
   await page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first().waitFor();
   await page.keyboard.press("Enter");
+}
+
+/** A file of the workspace, by its name. */
+export async function openFile(page, name) {
+  await command(page, "Go to File...");
+  await page.keyboard.type(name);
+  await page.locator(".quick-input-list .monaco-list-row", { hasText: name }).first().waitFor({ timeout: 20_000 });
+  await page.keyboard.press("Enter");
+  await page.locator(".tab", { hasText: name }).first().waitFor({ timeout: 20_000 });
+}
+
+/** The window as its own command reloads it, and not as the browser would. */
+export async function reloadWindow(page) {
+  const loaded = page.waitForEvent("load", { timeout: 60_000 });
+  await command(page, "Developer: Reload Window");
+  await loaded;
+  await page.locator(".monaco-workbench .activitybar").first().waitFor({ timeout: 60_000 });
 }
 
 /** The modal question, and the click on one of its buttons. */

@@ -55,6 +55,23 @@ export function bigWorkspace(dir) {
   return { workspace, longText, odd };
 }
 
+/** The workspace that a scenario of the mocha suite opens. */
+export function makeWorkspace(scenario, folder, python) {
+  switch (scenario) {
+    case "recorded":
+      return recordedWorkspace(folder);
+    case "nonative":
+      return recordedWorkspace(folder, ["math"]);
+    case "untrusted":
+      return untrustedWorkspace(folder);
+    case "run":
+    case "killed":
+      return tinyWorkspace(folder, python);
+    default:
+      return bareWorkspace(folder);
+  }
+}
+
 /** A folder in which there is nothing for us. */
 export function bareWorkspace(dir) {
   fresh(dir);

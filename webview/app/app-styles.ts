@@ -54,6 +54,12 @@ export const appStyles = css`
     color: var(--dim);
     border-top: 1px solid var(--line);
   }
+  .unmeasured {
+    margin: 0 0 8px;
+    font-size: 11px;
+    line-height: 16px;
+    color: var(--dim);
+  }
   .film {
     border-top: 1px solid var(--line);
   }
@@ -80,19 +86,6 @@ export const appStyles = css`
     unicode-bidi: plaintext;
     letter-spacing: 0;
   }
-  button.link {
-    flex: none;
-    padding: 0;
-    font: inherit;
-    font-size: 11px;
-    color: var(--vscode-textLink-foreground);
-    background: none;
-    border: 0;
-    cursor: pointer;
-  }
-  button.link:hover {
-    text-decoration: underline;
-  }
   .legend {
     display: flex;
     flex-wrap: wrap;
@@ -107,11 +100,6 @@ export const appStyles = css`
     margin-top: 6px;
     font-size: 11px;
     color: var(--dim);
-  }
-  button.link:disabled {
-    color: var(--vscode-disabledForeground);
-    cursor: default;
-    text-decoration: none;
   }
   .legend .token {
     margin-right: 4px;
@@ -153,6 +141,9 @@ export const appStyles = css`
       min-width: 0;
       overflow-y: auto;
       border-top: 0;
+    }
+    :host([layout="editor"]) seesaw-live-bar {
+      padding-inline: 17px 20px;
     }
     :host([layout="editor"]) .film section,
     :host([layout="editor"]) seesaw-drift-chart {

@@ -2,6 +2,7 @@ import { Chart, LinearScale, LineController, LineElement, PointElement, type Cha
 import { formatNumber, formatPercent, formatSigned } from "../../src/domain/format.ts";
 import { decodeNumber } from "../../src/protocol/numbers.ts";
 import type { ChartPoint, DriftChart } from "../../src/protocol/webview.ts";
+import { t } from "../../src/util/l10n.ts";
 import type { Colours } from "./colours.ts";
 import { changeTicks } from "./stops.ts";
 
@@ -13,8 +14,11 @@ type Line = ChartDataset<"line", { x: number; y: number }[]>;
 /** Room above the curves for the names of the stages and the flags. */
 const head = 30;
 
-/** Draws the chart: accuracy above, log-probability below, on one axis of steps. `chosen`: where the cursor stands. */
-export function drawPlot(canvas: HTMLCanvasElement, chart: DriftChart, colours: Colours, chosen: () => number | null): Plot {
+/**
+ * Draws the chart: accuracy above, log-probability below, on one axis of steps. `chosen`: where the cursor stands. `ratio`:
+ * points of the canvas for each of the screen, for a canvas of a fixed size that is not on the page.
+ */
+export function drawPlot(canvas: HTMLCanvasElement, chart: DriftChart, colours: Colours, chosen: () => number | null, ratio?: number): Plot {
   const last = Math.max(1, ...chart.stages.map(({ to }) => to), ...chart.splits.flatMap(({ logprob, accuracy }) => [...logprob, ...accuracy].map(({ x }) => x)));
   const font = { family: colours.font, size: 11 };
   const config: ChartConfiguration<"line", { x: number; y: number }[]> = {
@@ -22,7 +26,8 @@ export function drawPlot(canvas: HTMLCanvasElement, chart: DriftChart, colours: 
     data: { datasets: chart.splits.flatMap(({ split, accuracy, logprob }) => [lineOf(accuracy, split, "accuracy", colours), lineOf(logprob, split, "drift", colours)]) },
     options: {
       animation: false,
-      responsive: true,
+      responsive: ratio === undefined,
+      ...(ratio === undefined ? {} : { devicePixelRatio: ratio }),
       maintainAspectRatio: false,
       events: [],
       font,
@@ -125,8 +130,8 @@ function backdrop(chart: DriftChart, colours: Colours, chosen: () => number | nu
         const name = fitted(ctx, stage, end - start - 4);
         if (name !== "") ctx.fillText(name, (start + end) / 2, 11);
       }
-      caption(ctx, "checks passed, 95 % intervals", left + 4, accuracy.top + 4, right - left, colours);
-      caption(ctx, "mean change of log p since M0, nats", left + 4, drift.top + 4, right - left, colours);
+      caption(ctx, t("checks passed, 95 % intervals"), left + 4, accuracy.top + 4, right - left, colours);
+      caption(ctx, t("mean change of log p since M0, nats"), left + 4, drift.top + 4, right - left, colours);
       const cursor = chosen();
       if (cursor !== null) {
         const at = Math.round(axis.getPixelForValue(cursor)) + 0.5;

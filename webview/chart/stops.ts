@@ -2,6 +2,7 @@ import { formatInterval, formatPercent, formatSigned } from "../../src/domain/fo
 import { decodeNumber } from "../../src/protocol/numbers.ts";
 import type { Split } from "../../src/protocol/runSpec.ts";
 import type { ChartPoint, DriftChart, DriftCheckpoint } from "../../src/protocol/webview.ts";
+import { t } from "../../src/util/l10n.ts";
 
 /** Everything known at one step of the chain: a row of the chart's table, and one stop of the keyboard. */
 export interface Stop {
@@ -13,7 +14,9 @@ export interface Stop {
   flags: DriftChart["flags"];
 }
 
-export const splitNames: Record<Split, string> = { id: "in-domain", ood: "OOD" };
+export function splitName(split: Split): string {
+  return split === "id" ? t("in-domain") : t("OOD");
+}
 
 /** The stops of all curves in step order. */
 export function stopsOf(chart: DriftChart): Stop[] {
@@ -49,7 +52,7 @@ export function checkpointOf(stop: Stop, checkpoints: readonly DriftCheckpoint[]
 
 /** `M2 search`, `search 20`. */
 export function stopName({ label, stage }: Stop): string {
-  return isCheckpoint(label) ? `${label} ${stage ?? "base"}` : label;
+  return isCheckpoint(label) ? `${label} ${stage ?? t("base")}` : label;
 }
 
 function isCheckpoint(label: string): boolean {
@@ -69,10 +72,10 @@ export function logprobText({ y }: ChartPoint): string {
 /** A stop as a sentence: what a screen reader says, and what stands under the chart. */
 export function stopText(stop: Stop): string {
   const parts = stop.values.flatMap(({ split, accuracy, logprob }) => {
-    const known = [...(accuracy === null ? [] : [`passed ${accuracyText(accuracy)}`]), ...(logprob === null ? [] : [`log p ${logprobText(logprob)}`])];
-    return known.length === 0 ? [] : [`${splitNames[split]} ${known.join(", ")}`];
+    const known = [...(accuracy === null ? [] : [t("passed {0}", accuracyText(accuracy))]), ...(logprob === null ? [] : [t("log p {0}", logprobText(logprob))])];
+    return known.length === 0 ? [] : [`${splitName(split)} ${known.join(", ")}`];
   });
-  return [`${stopName(stop)}, step ${stop.x}`, ...parts, ...stop.flags.map(({ title }) => title)].join("; ");
+  return [t("{0}, step {1}", stopName(stop), stop.x), ...parts, ...stop.flags.map(({ title }) => title)].join("; ");
 }
 
 /** The chart in one line, for when it is closed: how many checks passed at best (the last time so), and how many do now. */
@@ -82,9 +85,9 @@ export function summaryOf({ splits }: DriftChart): string {
   const points = ends.length > 0 ? ends : all;
   const last = points.at(-1);
   const best = points.reduce<ChartPoint | undefined>((most, point) => (most === undefined || (decodeNumber(point.y) ?? 0) >= (decodeNumber(most.y) ?? 0) ? point : most), undefined);
-  if (best === undefined || last === undefined) return "not checked yet";
-  const percent = ({ y, label }: ChartPoint): string => `${formatPercent(decodeNumber(y), 0)} at ${label}`;
-  return best === last ? `passed ${percent(last)}` : `passed ${percent(best)}, ${percent(last)}`;
+  if (best === undefined || last === undefined) return t("not checked yet");
+  const percent = ({ y, label }: ChartPoint): string => t("{0} at {1}", formatPercent(decodeNumber(y), 0), label);
+  return best === last ? t("passed {0}", percent(last)) : t("passed {0}, {1}", percent(best), percent(last));
 }
 
 /** Three or four round numbers that hold every change, zero among them. */

@@ -2,6 +2,7 @@ import { LitElement, css, html, nothing, type TemplateResult } from "lit";
 import { diffTexts, type TextDiff } from "../../src/domain/drift/textDiff.ts";
 import { formatPercent } from "../../src/domain/format.ts";
 import type { DriftCheckpoint, DriftFilm, FilmRow } from "../../src/protocol/webview.ts";
+import { t } from "../../src/util/l10n.ts";
 import { checkMarks, checkpointName, markStyle } from "../marks.ts";
 import { shared } from "../styles.ts";
 
@@ -76,8 +77,8 @@ export class AnswerList extends LitElement {
   override render(): TemplateResult {
     const bases = new Set(this.film.rows.map((row) => this.base(row)?.name ?? null).filter((name) => name !== null));
     const [only] = bases;
-    const against = bases.size === 1 && only !== undefined ? `against ${only}` : "against what each is compared with";
-    return html`<h3>Greedy answers <span class="dim">${bases.size === 0 ? nothing : html`· ${against}: <del>gone</del> <ins>new</ins>, ▾ where they part`}</span></h3>
+    const against = bases.size === 1 && only !== undefined ? t("against {0}", only) : t("against what each is compared with");
+    return html`<h3>${t("Greedy answers")} <span class="dim">${bases.size === 0 ? nothing : html`· ${against}: <del>${t("gone")}</del> <ins>${t("new")}</ins>, ▾ ${t("where they part")}`}</span></h3>
       <ul>
         ${this.film.rows.map((row) => this.answer(row))}
       </ul>`;
@@ -89,27 +90,27 @@ export class AnswerList extends LitElement {
     const mark = checkMarks[row.check];
     const style = markStyle(row.check, row.checkpoint, this.checkpoints);
     return html`<li title=${checkpointName(checkpoint)}>
-      <span>${checkpoint.label}</span><span class="text ${style === "before" ? "dim" : ""}">${this.text(row)}</span><span class="mark ${style}" title=${`check ${mark.word}`} role="img" aria-label=${mark.word}>${mark.sign}</span>
+      <span>${checkpoint.label}</span><span class="text ${style === "before" ? "dim" : ""}">${this.text(row)}</span><span class="mark ${style}" title=${t("check {0}", mark.word)} role="img" aria-label=${mark.word}>${mark.sign}</span>
     </li>`;
   }
 
   private text(row: FilmRow): TemplateResult | string {
-    if (row.generated === null) return html`<span class="dim">not generated</span>`;
+    if (row.generated === null) return html`<span class="dim">${t("not generated")}</span>`;
     const base = this.base(row);
     if (base === null) return row.generated;
     const diff = diffTexts(base.text, row.generated);
-    if (diff.firstDivergence === null) return html`${row.generated}<span class="visually-hidden"> (the same as ${base.name})</span>`;
+    if (diff.firstDivergence === null) return html`${row.generated}<span class="visually-hidden"> ${t("(the same as {0})", base.name)}</span>`;
     return diff.rewritten ? this.rewritten(row.generated, diff.firstDivergence, base.name) : this.changes(diff, diff.firstDivergence, base.name);
   }
 
   /** So little is left that the old words between the new ones would be noise. */
   private rewritten(text: string, at: number, name: string): TemplateResult {
-    return html`${text.slice(0, at)}${leaves(name, "rewritten from here on")}<ins>${text.slice(at)}</ins>`;
+    return html`${text.slice(0, at)}${leaves(name, t("rewritten from here on"))}<ins>${text.slice(at)}</ins>`;
   }
 
   private changes({ parts, changedShare }: TextDiff, at: number, name: string): TemplateResult {
     const first = parts.findIndex(({ kind }) => kind !== "same");
-    const share = `at character ${at + 1}; ${formatPercent(changedShare, 0)} changed`;
+    const share = t("at character {0}; {1} changed", at + 1, formatPercent(changedShare, 0));
     return html`${parts.map(({ kind, text }, index) => html`${index === first ? leaves(name, share) : nothing}${kind === "same" ? text : kind === "added" ? html`<ins>${text}</ins>` : html`<del>${text}</del>`}`)}`;
   }
 
@@ -118,13 +119,13 @@ export class AnswerList extends LitElement {
     const against = this.checkpoints[row.checkpoint]?.against ?? null;
     if (against === null || row.generated === null) return null;
     const other = this.film.rows.find(({ checkpoint }) => checkpoint === against)?.generated ?? null;
-    return other === null ? { text: this.film.reference, name: "the reference answer" } : { text: other, name: `${this.checkpoints[against]?.label}'s` };
+    return other === null ? { text: this.film.reference, name: t("the reference answer") } : { text: other, name: t("the answer of {0}", this.checkpoints[against]?.label ?? "") };
   }
 }
 
 /** The place where two answers part. */
 function leaves(name: string, more: string): TemplateResult {
-  const text = `parts from ${name} here, ${more}`;
+  const text = t("parts from {0} here, {1}", name, more);
   return html`<span class="leaves" role="img" aria-label=${text} title=${text}></span>`;
 }
 

@@ -1,7 +1,8 @@
 import { LitElement, css, html, nothing, type TemplateResult } from "lit";
 import type { Split } from "../../src/protocol/runSpec.ts";
 import type { DriftChoices, DriftSelection } from "../../src/protocol/webview.ts";
-import { shared } from "../styles.ts";
+import { t } from "../../src/util/l10n.ts";
+import { controls, shared } from "../styles.ts";
 
 interface Choice {
   value: string;
@@ -17,6 +18,7 @@ export class ChoiceBar extends LitElement {
 
   static override styles = [
     shared,
+    controls,
     css`
       :host {
         display: flex;
@@ -39,18 +41,6 @@ export class ChoiceBar extends LitElement {
       }
       select {
         width: 100%;
-        height: 24px;
-        padding: 0 2px;
-        font: inherit;
-        color: var(--vscode-dropdown-foreground);
-        background: var(--vscode-dropdown-background);
-        border: 1px solid var(--vscode-dropdown-border, transparent);
-        border-radius: 2px;
-        text-overflow: ellipsis;
-      }
-      select:focus {
-        outline: 1px solid var(--vscode-focusBorder);
-        outline-offset: -1px;
       }
     `,
   ];
@@ -59,10 +49,10 @@ export class ChoiceBar extends LitElement {
     const { choices, selection } = this;
     const skills = choices.skills.map(({ value, label, flag }) => ({ value, label: flag === null ? label : `⚑ ${label}`, title: flag ?? "" }));
     return html`
-      ${choices.pipelines.length > 1 ? this.box("Pipeline", "wide", choices.pipelines, selection.pipeline, (pipeline) => ({ pipeline, skill: null, split: null, reference: null, row: null })) : nothing}
-      ${this.box("Skill", "", skills, selection.skill, (skill) => ({ skill, reference: null, row: null }))}
-      ${this.box("Probe set", "", choices.splits, selection.split, (split) => ({ split: split as Split, row: null }))}
-      ${this.box("Compared with", "", choices.references, selection.reference, (reference) => ({ reference }))}
+      ${choices.pipelines.length > 1 ? this.box(t("Pipeline"), "wide", choices.pipelines, selection.pipeline, (pipeline) => ({ pipeline, skill: null, split: null, reference: null, row: null })) : nothing}
+      ${this.box(t("Skill"), "", skills, selection.skill, (skill) => ({ skill, reference: null, row: null }))}
+      ${this.box(t("Probe set"), "", choices.splits, selection.split, (split) => ({ split: split as Split, row: null }))}
+      ${this.box(t("Compared with"), "", choices.references, selection.reference, (reference) => ({ reference }))}
     `;
   }
 

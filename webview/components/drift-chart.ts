@@ -1,8 +1,9 @@
 import { LitElement, css, html, nothing, type PropertyValues, type TemplateResult } from "lit";
 import type { DriftChart, DriftCheckpoint } from "../../src/protocol/webview.ts";
+import { t } from "../../src/util/l10n.ts";
 import { onThemeChange, readColours } from "../chart/colours.ts";
 import { drawPlot, type Plot } from "../chart/plot.ts";
-import { accuracyText, checkpointOf, logprobText, splitNames, stopName, stopsOf, stopText, summaryOf, type Stop } from "../chart/stops.ts";
+import { accuracyText, checkpointOf, logprobText, splitName, stopName, stopsOf, stopText, summaryOf, type Stop } from "../chart/stops.ts";
 import { shared } from "../styles.ts";
 
 /**
@@ -159,7 +160,7 @@ export class DriftChartView extends LitElement {
     const { chart, open } = this;
     const arrow = html`<svg class="arrow" viewBox="0 0 12 12" aria-hidden="true"><path d=${open ? "M2 4 L6 8 L10 4" : "M4 2 L8 6 L4 10"} /></svg>`;
     return html`<div class="head">
-        <button class="fold" aria-expanded=${open ? "true" : "false"} @click=${() => this.dispatchEvent(new CustomEvent("toggle"))}>${arrow}${chart.skill} over the chain</button>
+        <button class="fold" aria-expanded=${open ? "true" : "false"} @click=${() => this.dispatchEvent(new CustomEvent("toggle"))}>${arrow}${t("{0} over the chain", chart.skill)}</button>
         ${open ? this.legend() : html`<span class="sum">${summaryOf(chart)}</span>`}
       </div>
       ${open ? this.body() : nothing}`;
@@ -178,7 +179,7 @@ export class DriftChartView extends LitElement {
         class="plot"
         role="slider"
         tabindex="0"
-        aria-label=${`Steps of the chain for ${this.chart.skill}; Enter looks at the checkpoint`}
+        aria-label=${t("Steps of the chain for {0}; Enter looks at the checkpoint", this.chart.skill)}
         aria-valuemin="1"
         aria-valuemax=${Math.max(1, this.stops.length)}
         aria-valuenow=${index + 1}
@@ -207,10 +208,10 @@ export class DriftChartView extends LitElement {
     return html`<div class="legend">
       ${this.chart.splits.map(({ split }) =>
         split === "id"
-          ? html`<span><svg class="id" viewBox="0 0 22 9" aria-hidden="true"><path d="M1 4.5 H21" /><circle cx="11" cy="4.5" r="2.5" /></svg>${splitNames[split]}</span>`
-          : html`<span><svg class="ood" viewBox="0 0 22 9" aria-hidden="true"><path d="M1 4.5 H7 M15 4.5 H21 M11 1 L14.5 4.5 L11 8 L7.5 4.5 Z" /></svg>${splitNames[split]}</span>`,
+          ? html`<span><svg class="id" viewBox="0 0 22 9" aria-hidden="true"><path d="M1 4.5 H21" /><circle cx="11" cy="4.5" r="2.5" /></svg>${splitName(split)}</span>`
+          : html`<span><svg class="ood" viewBox="0 0 22 9" aria-hidden="true"><path d="M1 4.5 H7 M15 4.5 H21 M11 1 L14.5 4.5 L11 8 L7.5 4.5 Z" /></svg>${splitName(split)}</span>`,
       )}
-      ${flag("drifting", "drifting")}${flag("confirmed", "loss confirmed")}${flag("recovered", "recovered")}
+      ${flag("drifting", t("drifting"))}${flag("confirmed", t("loss confirmed"))}${flag("recovered", t("recovered"))}
     </div>`;
   }
 
@@ -218,19 +219,19 @@ export class DriftChartView extends LitElement {
   private table(): TemplateResult {
     const { splits, skill } = this.chart;
     return html`<table class="visually-hidden">
-      <caption>${skill} at every scored step: share of checks passed with its 95 % interval, and mean change of the reference answers' log-probability since M0 in nats</caption>
+      <caption>${t("{0} at every scored step: share of checks passed with its 95 % interval, and mean change of the reference answers' log-probability since M0 in nats", skill)}</caption>
       <thead>
         <tr>
-          <th scope="col">checkpoint</th><th scope="col">step</th>
-          ${splits.map(({ split }) => html`<th scope="col">${splitNames[split]} passed</th><th scope="col">${splitNames[split]} log p</th>`)}
-          <th scope="col">flags</th>
+          <th scope="col">${t("checkpoint")}</th><th scope="col">${t("step")}</th>
+          ${splits.map(({ split }) => html`<th scope="col">${t("{0} passed", splitName(split))}</th><th scope="col">${splitName(split)} log p</th>`)}
+          <th scope="col">${t("flags")}</th>
         </tr>
       </thead>
       <tbody>
         ${this.stops.map((stop) => html`<tr>
           <th scope="row">${stopName(stop)}</th><td>${stop.x}</td>
-          ${stop.values.map(({ accuracy, logprob }) => html`<td>${accuracy === null ? "not checked" : accuracyText(accuracy)}</td><td>${logprob === null ? "not scored" : logprobText(logprob)}</td>`)}
-          <td>${stop.flags.map(({ title }) => title).join("; ") || "none"}</td>
+          ${stop.values.map(({ accuracy, logprob }) => html`<td>${accuracy === null ? t("not checked") : accuracyText(accuracy)}</td><td>${logprob === null ? t("not scored") : logprobText(logprob)}</td>`)}
+          <td>${stop.flags.map(({ title }) => title).join("; ") || t("none")}</td>
         </tr>`)}
       </tbody>
     </table>`;

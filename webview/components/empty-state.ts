@@ -1,6 +1,6 @@
 import { LitElement, css, html, type TemplateResult } from "lit";
 import type { DriftEmpty } from "../../src/protocol/webview.ts";
-import { shared } from "../styles.ts";
+import { controls, shared } from "../styles.ts";
 
 /** Why there is nothing to show, and what to do about it. Fires `action`. */
 export class EmptyState extends LitElement {
@@ -9,6 +9,7 @@ export class EmptyState extends LitElement {
 
   static override styles = [
     shared,
+    controls,
     css`
       :host {
         display: block;
@@ -28,22 +29,13 @@ export class EmptyState extends LitElement {
         color: var(--dim);
         overflow-wrap: anywhere;
       }
-      button {
+      button.solid {
         display: block;
         width: 100%;
         max-width: 300px;
         margin: 0 0 6px;
         padding: 4px 12px;
-        font: inherit;
         line-height: 18px;
-        color: var(--vscode-button-foreground);
-        background: var(--vscode-button-background);
-        border: 1px solid var(--vscode-button-border, var(--vscode-contrastBorder, transparent));
-        border-radius: 2px;
-        cursor: pointer;
-      }
-      button:hover {
-        background: var(--vscode-button-hoverBackground);
       }
       button.second {
         color: var(--vscode-button-secondaryForeground);
@@ -62,7 +54,7 @@ export class EmptyState extends LitElement {
       <p>${detail}</p>
       ${actions.map(
         ({ label, action }, index) =>
-          html`<button class=${index === 0 ? "" : "second"} @click=${() => this.dispatchEvent(new CustomEvent("action", { detail: action }))}>${label}</button>`,
+          html`<button class=${index === 0 ? "solid" : "solid second"} @click=${() => this.dispatchEvent(new CustomEvent("action", { detail: action }))}>${label}</button>`,
       )}
     </div>`;
   }

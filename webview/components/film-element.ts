@@ -1,7 +1,9 @@
-import { LitElement, type PropertyValues } from "lit";
-import type { DriftCheckpoint, DriftFilm, FilmCell, FilmToken } from "../../src/protocol/webview.ts";
+import { LitElement, nothing, type PropertyValues, type TemplateResult } from "lit";
+import { html, type StaticValue } from "lit/static-html.js";
+import type { DriftCheckpoint, DriftFilm, FilmCell, FilmRow, FilmToken } from "../../src/protocol/webview.ts";
 import { moveFocus } from "../navigation.ts";
 import type { TokenFocus } from "../state.ts";
+import { cellLabel, cellTitle } from "../wording.ts";
 
 /**
  * What the two films share: one tab stop that the keys move. Fires `focus-token`, `open-row` on Enter or o, and `leave` on
@@ -25,6 +27,26 @@ export abstract class FilmElement extends LitElement {
     this.renderRoot.querySelector<HTMLElement>(".token.current")?.focus();
   }
 
+  /** A token under a checkpoint: one cell of the grid, whatever its element. `more`: what stands under the token. */
+  protected cell(tag: StaticValue, row: FilmRow, index: number, at: number, checkpoint: DriftCheckpoint, more: (cell: FilmCell) => TemplateResult | typeof nothing = () => nothing): TemplateResult {
+    const token = this.film.tokens[at];
+    const cell = row.cells?.[at];
+    if (token === undefined || cell === undefined) return html``;
+    const current = this.position.row === index && this.position.token === at;
+    return html`<${tag}
+      class=${this.classes(index, at, token, cell)}
+      role="gridcell"
+      aria-colindex=${this.film.from + at + 2}
+      aria-selected=${current ? "true" : "false"}
+      aria-label=${cellLabel(token, cell, checkpoint)}
+      title=${cellTitle(token, cell, checkpoint)}
+      tabindex=${current ? 0 : -1}
+      @click=${() => this.go({ row: index, token: at })}
+      @focus=${() => this.go({ row: index, token: at })}
+      >${display(token)}${more(cell)}</${tag}
+    >`;
+  }
+
   /** The classes of a token under a checkpoint; nothing is coloured within the noise. */
   protected classes(row: number, at: number, token: FilmToken, cell: FilmCell): string {
     const current = this.position.row === row && this.position.token === at;
@@ -46,4 +68,9 @@ export abstract class FilmElement extends LitElement {
   protected go(position: TokenFocus): void {
     if (position.row !== this.position.row || position.token !== this.position.token) this.dispatchEvent(new CustomEvent("focus-token", { detail: position }));
   }
+}
+
+/** A token with its leading blank or its end sign held back. */
+export function display({ display: text }: FilmToken): TemplateResult | string {
+  return /^[·⏎]/.test(text) ? html`<span class="dim">${text[0]}</span>${text.slice(1)}` : text;
 }

@@ -1,6 +1,7 @@
 import { LitElement, css, html, type TemplateResult } from "lit";
+import { t } from "../../src/util/l10n.ts";
 import { promptOrders, type PromptOrder } from "../promptOrder.ts";
-import { shared } from "../styles.ts";
+import { controls, shared } from "../styles.ts";
 
 /** The filter of the prompts and their order. Fires `filter`, `order`, and `leave` when the keyboard goes on to the list. */
 export class ListTools extends LitElement {
@@ -10,6 +11,7 @@ export class ListTools extends LitElement {
 
   static override styles = [
     shared,
+    controls,
     css`
       :host {
         display: flex;
@@ -17,36 +19,11 @@ export class ListTools extends LitElement {
         padding: 6px 12px;
         border-top: 1px solid var(--line);
       }
-      input,
-      select {
-        height: 24px;
-        font: inherit;
-        border-radius: 2px;
-      }
       input {
         flex: 1 1 80px;
-        min-width: 0;
-        padding: 0 6px;
-        color: var(--vscode-input-foreground);
-        background: var(--vscode-input-background);
-        border: 1px solid var(--vscode-input-border, var(--vscode-contrastBorder, transparent));
-      }
-      input::placeholder {
-        color: var(--vscode-input-placeholderForeground);
-        opacity: 1;
       }
       select {
         flex: 0 1 auto;
-        min-width: 0;
-        padding: 0 2px;
-        color: var(--vscode-dropdown-foreground);
-        background: var(--vscode-dropdown-background);
-        border: 1px solid var(--vscode-dropdown-border, transparent);
-      }
-      input:focus,
-      select:focus {
-        outline: 1px solid var(--vscode-focusBorder);
-        outline-offset: -1px;
       }
     `,
   ];
@@ -56,13 +33,13 @@ export class ListTools extends LitElement {
         type="text"
         role="searchbox"
         spellcheck="false"
-        placeholder="Filter prompts ( / )"
-        aria-label="Filter prompts"
+        placeholder=${t("Filter prompts ( / )")}
+        aria-label=${t("Filter prompts")}
         aria-keyshortcuts="/"
         .value=${this.filter}
         @input=${(event: Event) => this.tell("filter", (event.target as HTMLInputElement).value)}
         @keydown=${this.key}
-      /><select aria-label="Order of the prompts" @change=${(event: Event) => this.tell("order", (event.target as HTMLSelectElement).value)}>
+      /><select aria-label=${t("Order of the prompts")} @change=${(event: Event) => this.tell("order", (event.target as HTMLSelectElement).value)}>
         ${promptOrders.map(({ value, label }) => html`<option value=${value} .selected=${value === this.order}>${label}</option>`)}
       </select>`;
   }

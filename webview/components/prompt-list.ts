@@ -2,6 +2,7 @@ import { LitElement, css, html, nothing, type PropertyValues, type TemplateResul
 import { repeat } from "lit/directives/repeat.js";
 import { formatCount, formatPlural } from "../../src/domain/format.ts";
 import type { DriftCheckpoint, DriftPrompt } from "../../src/protocol/webview.ts";
+import { t } from "../../src/util/l10n.ts";
 import { signed } from "../format.ts";
 import { scaleOf, sparkline } from "../sparkline.ts";
 import { checkMarks, checkpointName, markStyle } from "../marks.ts";
@@ -167,17 +168,17 @@ export class PromptList extends LitElement {
   override render(): TemplateResult {
     const index = this.index();
     const { first, last } = this.inSight();
-    const count = this.prompts.length === this.total ? formatPlural(this.total, "prompt") : `${formatCount(this.prompts.length)} of ${formatPlural(this.total, "prompt")}`;
+    const count = this.prompts.length === this.total ? formatPlural(this.total, "prompt") : t("{0} of {1}", formatCount(this.prompts.length), formatPlural(this.total, "prompt"));
     return html`
       <div class="head" aria-hidden="true">
         <span class="text">${count}</span>
-        <span class="curve" title="Change of log p from the reference checkpoint on; all prompts on one scale">drift</span>
+        <span class="curve" title=${t("Change of log p from the reference checkpoint on; all prompts on one scale")}>${t("drift")}</span>
         <span class="marks">${this.checkpoints.map((checkpoint) => html`<span class=${checkpoint.isReference ? "reference" : ""} title=${checkpointName(checkpoint)}>${checkpoint.label}</span>`)}</span>
-        <span class="number" title="Largest fall of the reference answer's log-probability, in nats">Δ log p</span>
+        <span class="number" title=${t("Largest fall of the reference answer's log-probability, in nats")}>Δ log p</span>
       </div>
-      <div class="list" role="listbox" tabindex="0" aria-label=${`Prompts, ${this.order}`} aria-activedescendant=${index >= first && index < last ? `prompt-${index}` : nothing} @keydown=${this.key} @scroll=${this.scrolled}>
+      <div class="list" role="listbox" tabindex="0" aria-label=${t("Prompts, {0}", this.order)} aria-activedescendant=${index >= first && index < last ? `prompt-${index}` : nothing} @keydown=${this.key} @scroll=${this.scrolled}>
         <div class="all" role="presentation">
-          ${this.prompts.length === 0 ? html`<p class="none">No prompt holds these words.</p>` : nothing}
+          ${this.prompts.length === 0 ? html`<p class="none">${t("No prompt holds these words.")}</p>` : nothing}
           <div class="seen" role="presentation">${repeat(this.prompts.slice(first, last), ({ row }) => row, (prompt, place) => this.prompt(prompt, first + place))}</div>
         </div>
       </div>
@@ -239,7 +240,7 @@ export class PromptList extends LitElement {
   }
 
   private prompt(prompt: DriftPrompt, at: number): TemplateResult {
-    const drift = prompt.worst === null ? "not compared" : prompt.withinNoise ? "noise" : signed(prompt.worst, 1);
+    const drift = prompt.worst === null ? t("not compared") : prompt.withinNoise ? t("noise") : signed(prompt.worst, 1);
     const checks = prompt.checks.map((mark, index) => {
       const change = prompt.changes[index] ?? null;
       return `${this.checkpoints[index]?.label} ${checkMarks[mark].word}${change === null ? "" : ` ${signed(change, 1)}`}`;
@@ -251,8 +252,8 @@ export class PromptList extends LitElement {
       aria-setsize=${this.prompts.length}
       aria-posinset=${at + 1}
       aria-selected=${prompt.row === this.selected ? "true" : "false"}
-      aria-label=${`${prompt.prompt}. Drift ${drift}. ${checks.join(", ")}`}
-      title=${`${prompt.prompt}\nline ${prompt.line}`}
+      aria-label=${t("{0}. Drift {1}. {2}", prompt.prompt, drift, checks.join(", "))}
+      title=${`${prompt.prompt}\n${t("line {0}", prompt.line)}`}
       @click=${() => this.choose(at)}
     >
       <span class="text">${prompt.prompt}</span>

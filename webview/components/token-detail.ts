@@ -1,5 +1,6 @@
 import { LitElement, css, html, nothing, type TemplateResult } from "lit";
 import type { DriftCheckpoint, DriftFilm, FilmRow } from "../../src/protocol/webview.ts";
+import { t } from "../../src/util/l10n.ts";
 import { plain, probability, signed } from "../format.ts";
 import { shared, tokenClasses } from "../styles.ts";
 
@@ -122,16 +123,16 @@ export class TokenDetail extends LitElement {
     const token = film.tokens[at];
     if (token === undefined) return html``;
     return html`
-      <h3><code>${token.display}</code><span class="dim">${token.segment === null ? nothing : `${token.segment} · `}token ${film.from + at + 1} of ${film.total}</span></h3>
-      <table aria-label=${`Token ${token.display} under each checkpoint`}>
+      <h3><code>${token.display}</code><span class="dim">${token.segment === null ? nothing : `${token.segment} · `}${t("token {0} of {1}", film.from + at + 1, film.total)}</span></h3>
+      <table aria-label=${t("Token {0} under each checkpoint", token.display)}>
         <thead>
           <tr>
-            <th scope="col"><span class="visually-hidden">checkpoint</span></th>
-            <th scope="col" title="Natural logarithm of the token's probability">log p</th>
-            <th scope="col" title="Change of log p against the checkpoint compared with">change</th>
-            <th scope="col" title="1 = the most likely token">rank</th>
-            <th scope="col" class="entropy" title="Entropy of the next-token distribution, in nats">entropy</th>
-            <th scope="col" class="instead" title="The most likely tokens and their probability">most likely</th>
+            <th scope="col"><span class="visually-hidden">${t("checkpoint")}</span></th>
+            <th scope="col" title=${t("Natural logarithm of the token's probability")}>log p</th>
+            <th scope="col" title=${t("Change of log p against the checkpoint compared with")}>${t("change")}</th>
+            <th scope="col" title=${t("1 = the most likely token")}>${t("rank")}</th>
+            <th scope="col" class="entropy" title=${t("Entropy of the next-token distribution, in nats")}>${t("entropy")}</th>
+            <th scope="col" class="instead" title=${t("The most likely tokens and their probability")}>${t("most likely")}</th>
           </tr>
         </thead>
         <tbody>
@@ -145,10 +146,10 @@ export class TokenDetail extends LitElement {
     const checkpoint = this.checkpoints[row.checkpoint];
     const cell = row.cells?.[this.token];
     if (checkpoint === undefined) return html``;
-    const head = html`<th scope="row">${checkpoint.label} <span class="stage dim">${checkpoint.stage ?? "base"}</span></th>`;
+    const head = html`<th scope="row">${checkpoint.label} <span class="stage dim">${checkpoint.stage ?? t("base")}</span></th>`;
     const current = index === this.row ? "current" : "";
-    if (cell === undefined) return html`<tr class=${current}>${head}<td>–</td><td>–</td><td>–</td><td class="entropy">–</td><td class="instead dim">not scored</td></tr>`;
-    const change = cell.change === null ? html`<span class="dim">${checkpoint.isReference ? "ref." : "–"}</span>` : html`<span class="change token ${cell.coloured ? cell.tokenClass : ""}">${signed(cell.change)}</span>`;
+    if (cell === undefined) return html`<tr class=${current}>${head}<td>–</td><td>–</td><td>–</td><td class="entropy">–</td><td class="instead dim">${t("not scored")}</td></tr>`;
+    const change = cell.change === null ? html`<span class="dim">${checkpoint.isReference ? t("ref.") : "–"}</span>` : html`<span class="change token ${cell.coloured ? cell.tokenClass : ""}">${signed(cell.change)}</span>`;
     const top = cell.top.filter(({ probability: p }, place) => place === 0 || p >= 0.01).slice(0, 3);
     return html`<tr class=${current}>
       ${head}

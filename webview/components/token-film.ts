@@ -1,10 +1,11 @@
 import { css, html, type TemplateResult } from "lit";
+import { literal } from "lit/static-html.js";
 import type { DriftCheckpoint, FilmRow } from "../../src/protocol/webview.ts";
+import { t } from "../../src/util/l10n.ts";
 import { checkMarks, checkpointName, markStyle } from "../marks.ts";
 import { FilmElement } from "./film-element.ts";
-import { display } from "./token-grid.ts";
 import { shared, tokenClasses } from "../styles.ts";
-import { cellLabel, cellTitle, rowSummary } from "../wording.ts";
+import { rowSummary } from "../wording.ts";
 
 /**
  * The narrow film: a row per checkpoint, in which the reference's tokens flow like text. An ARIA grid with one tab stop.
@@ -83,7 +84,7 @@ export class TokenFilm extends FilmElement {
 
   override render(): TemplateResult {
     const { film, checkpoints } = this;
-    return html`<div class="grid" role="grid" aria-label="Tokens of the reference answer under each checkpoint" aria-rowcount=${film.rows.length} aria-colcount=${film.total + 1} @keydown=${this.key}>
+    return html`<div class="grid" role="grid" aria-label=${t("Tokens of the reference answer under each checkpoint")} aria-rowcount=${film.rows.length} aria-colcount=${film.total + 1} @keydown=${this.key}>
       ${film.rows.map((row, index) => this.row(row, index, checkpoints[row.checkpoint]))}
     </div>`;
   }
@@ -91,33 +92,14 @@ export class TokenFilm extends FilmElement {
   private row(row: FilmRow, index: number, checkpoint: DriftCheckpoint | undefined): TemplateResult {
     if (checkpoint === undefined) return html``;
     const name = html`<span class="name ${checkpoint.isReference ? "reference" : ""}" role="rowheader" title=${rowSummary(checkpoint, row)} aria-label=${rowSummary(checkpoint, row)}>
-      ${checkpoint.label}<span class="stage dim">${checkpoint.stage ?? "base"}</span><span class=${markStyle(row.check, row.checkpoint, this.checkpoints)} aria-hidden="true">${checkMarks[row.check].sign}</span>
+      ${checkpoint.label}<span class="stage dim">${checkpoint.stage ?? t("base")}</span><span class=${markStyle(row.check, row.checkpoint, this.checkpoints)} aria-hidden="true">${checkMarks[row.check].sign}</span>
     </span>`;
     return html`<div class="line" role="row" aria-label=${checkpointName(checkpoint)}>
       ${name}
       ${row.cells === null
-        ? html`<span class="nothing" role="gridcell">${row.note ?? "Not scored."}</span>`
-        : html`<span class="tokens" role="presentation">${row.cells.map((_, token) => this.token(row, index, token, checkpoint))}</span>`}
+        ? html`<span class="nothing" role="gridcell">${row.note ?? t("Not scored.")}</span>`
+        : html`<span class="tokens" role="presentation">${row.cells.map((_, at) => this.cell(literal`span`, row, index, at, checkpoint))}</span>`}
     </div>`;
-  }
-
-  private token(row: FilmRow, index: number, at: number, checkpoint: DriftCheckpoint): TemplateResult {
-    const token = this.film.tokens[at];
-    const cell = row.cells?.[at];
-    if (token === undefined || cell === undefined) return html``;
-    const current = this.position.row === index && this.position.token === at;
-    return html`<span
-      class=${this.classes(index, at, token, cell)}
-      role="gridcell"
-      aria-colindex=${this.film.from + at + 2}
-      aria-selected=${current ? "true" : "false"}
-      aria-label=${cellLabel(token, cell, checkpoint)}
-      title=${cellTitle(token, cell, checkpoint)}
-      tabindex=${current ? 0 : -1}
-      @click=${() => this.go({ row: index, token: at })}
-      @focus=${() => this.go({ row: index, token: at })}
-      >${display(token)}</span
-    >`;
   }
 }
 

@@ -1,10 +1,12 @@
 import { css, html, nothing, type TemplateResult } from "lit";
-import type { DriftCheckpoint, FilmRow, FilmToken } from "../../src/protocol/webview.ts";
+import { literal } from "lit/static-html.js";
+import type { DriftCheckpoint, FilmCell, FilmRow } from "../../src/protocol/webview.ts";
+import { t } from "../../src/util/l10n.ts";
 import { checkMarks, checkpointName, markStyle } from "../marks.ts";
 import { probability } from "../format.ts";
 import { shared, tokenClasses } from "../styles.ts";
-import { cellLabel, cellTitle, instead, rowSummary } from "../wording.ts";
-import { FilmElement } from "./film-element.ts";
+import { instead, rowSummary } from "../wording.ts";
+import { FilmElement, display } from "./film-element.ts";
 
 /**
  * The wide film: a row per checkpoint, the reference's tokens in columns, and under a changed token what the checkpoint
@@ -125,16 +127,16 @@ export class TokenGrid extends FilmElement {
     const segments = this.segments();
     const above = segments.length > 1 ? 2 : 1;
     return html`<div class="scroll">
-      <table role="grid" aria-label="Tokens of the reference answer under each checkpoint" aria-rowcount=${film.rows.length + above} aria-colcount=${film.total + 1} @keydown=${this.key}>
+      <table role="grid" aria-label=${t("Tokens of the reference answer under each checkpoint")} aria-rowcount=${film.rows.length + above} aria-colcount=${film.total + 1} @keydown=${this.key}>
         <thead>
           ${above === 1
             ? nothing
             : html`<tr class="segments" role="row" aria-rowindex="1">
-                <th class="corner" role="columnheader" aria-colindex="1">segment</th>
+                <th class="corner" role="columnheader" aria-colindex="1">${t("segment")}</th>
                 ${segments.map(({ name, from, size }) => html`<th role="columnheader" colspan=${size} aria-colindex=${film.from + from + 2} aria-colspan=${size}>${name ?? "–"}</th>`)}
               </tr>`}
           <tr class="tokens" role="row" aria-rowindex=${above}>
-            <th class="corner" role="columnheader" aria-colindex="1">reference</th>
+            <th class="corner" role="columnheader" aria-colindex="1">${t("reference")}</th>
             ${film.tokens.map((token, at) => html`<th role="columnheader" aria-colindex=${film.from + at + 2}>${display(token)}</th>`)}
           </tr>
         </thead>
@@ -164,35 +166,15 @@ export class TokenGrid extends FilmElement {
         ${checkpointName(checkpoint)}<span class="mark ${markStyle(row.check, row.checkpoint, this.checkpoints)}" aria-hidden="true">${checkMarks[row.check].sign}</span>
       </th>
       ${row.cells === null
-        ? html`<td class="nothing" role="gridcell" aria-colindex="2" aria-colspan=${this.film.tokens.length} colspan=${this.film.tokens.length}>${row.note ?? "Not scored."}</td>`
-        : row.cells.map((_, at) => this.cell(row, index, at, checkpoint))}
+        ? html`<td class="nothing" role="gridcell" aria-colindex="2" aria-colspan=${this.film.tokens.length} colspan=${this.film.tokens.length}>${row.note ?? t("Not scored.")}</td>`
+        : row.cells.map((_, at) => this.cell(literal`td`, row, index, at, checkpoint, this.instead))}
     </tr>`;
   }
 
-  private cell(row: FilmRow, index: number, at: number, checkpoint: DriftCheckpoint): TemplateResult {
-    const token = this.film.tokens[at];
-    const cell = row.cells?.[at];
-    if (token === undefined || cell === undefined) return html``;
-    const current = this.position.row === index && this.position.token === at;
+  private instead(cell: FilmCell): TemplateResult | typeof nothing {
     const other = cell.coloured ? instead(cell) : null;
-    return html`<td
-      class=${this.classes(index, at, token, cell)}
-      role="gridcell"
-      aria-colindex=${this.film.from + at + 2}
-      aria-selected=${current ? "true" : "false"}
-      aria-label=${cellLabel(token, cell, checkpoint)}
-      title=${cellTitle(token, cell, checkpoint)}
-      tabindex=${current ? 0 : -1}
-      @click=${() => this.go({ row: index, token: at })}
-      @focus=${() => this.go({ row: index, token: at })}
-      >${display(token)}${other === null ? nothing : html`<span class="instead">${other.text} ${probability(other.probability)}</span>`}</td
-    >`;
+    return other === null ? nothing : html`<span class="instead">${other.text} ${probability(other.probability)}</span>`;
   }
-}
-
-/** A token with its leading blank or its end sign held back. */
-export function display({ display: text }: FilmToken): TemplateResult | string {
-  return /^[·⏎]/.test(text) ? html`<span class="dim">${text[0]}</span>${text.slice(1)}` : text;
 }
 
 customElements.define("seesaw-token-grid", TokenGrid);

@@ -1,7 +1,8 @@
 import { LitElement, css, html, nothing, type TemplateResult } from "lit";
 import { formatBytes, formatCount, formatPercent, formatPlural } from "../../src/domain/format.ts";
 import type { DatasetState } from "../../src/protocol/datasets.ts";
-import { shared } from "../styles.ts";
+import { t } from "../../src/util/l10n.ts";
+import { controls, shared } from "../styles.ts";
 import type { PageStore } from "./pageStore.ts";
 import "./row-detail.ts";
 import type { RowDetail } from "./row-detail.ts";
@@ -22,6 +23,7 @@ export class DatasetApp extends LitElement {
 
   static override styles = [
     shared,
+    controls,
     css`
       :host {
         display: flex;
@@ -65,18 +67,6 @@ export class DatasetApp extends LitElement {
       }
       .notes {
         color: var(--dim);
-      }
-      button {
-        padding: 1px 10px;
-        font: inherit;
-        color: var(--vscode-button-foreground);
-        background: var(--vscode-button-background);
-        border: 1px solid var(--vscode-button-border, var(--vscode-contrastBorder, transparent));
-        border-radius: 2px;
-        cursor: pointer;
-      }
-      button:hover {
-        background: var(--vscode-button-hoverBackground);
       }
       seesaw-row-grid {
         flex: 1 1 0;
@@ -122,7 +112,7 @@ export class DatasetApp extends LitElement {
   override render(): TemplateResult {
     const store = this.store;
     const data = store?.state;
-    if (store === undefined || data == null) return html`<div class="bar busy" role="progressbar" aria-label="Opening the file"></div>`;
+    if (store === undefined || data == null) return html`<div class="bar busy" role="progressbar" aria-label=${t("Opening the file")}></div>`;
     return html`
       ${this.progress(data)} ${data.changed ? this.banner() : nothing}
       ${data.empty !== null ? this.empty(data.empty) : this.content(store, data)}
@@ -147,19 +137,19 @@ export class DatasetApp extends LitElement {
   private progress(data: DatasetState): TemplateResult {
     if (data.complete || data.empty !== null) return html`<div class="bar"></div>`;
     const known = data.total > 0;
-    return html`<div class="bar busy ${known ? "share" : ""}" role="progressbar" aria-label="Looking through the file" aria-valuenow=${known ? Math.round(shareOf(data) * 100) : nothing}></div>`;
+    return html`<div class="bar busy ${known ? "share" : ""}" role="progressbar" aria-label=${t("Looking through the file")} aria-valuenow=${known ? Math.round(shareOf(data) * 100) : nothing}></div>`;
   }
 
   private banner(): TemplateResult {
-    return html`<div class="banner" role="status"><span>The file changed on disk. These rows are from before.</span><button @click=${() => this.store?.send({ type: "reread" })}>Reread</button></div>`;
+    return html`<div class="banner" role="status"><span>${t("The file changed on disk. These rows are from before.")}</span><button class="solid" @click=${() => this.store?.send({ type: "reread" })}>${t("Reread")}</button></div>`;
   }
 
   private empty({ kind, title, detail }: NonNullable<DatasetState["empty"]>): TemplateResult {
     return html`<div class="empty ${kind}" role=${kind === "error" ? "alert" : "status"}>
       <h3>${title}</h3>
       <p>${detail}</p>
-      <button @click=${() => this.store?.send({ type: "reread" })}>Reread</button>
-      ${kind === "error" ? html`<button @click=${() => this.store?.send({ type: "showLog" })}>Show Log</button>` : nothing}
+      <button class="solid" @click=${() => this.store?.send({ type: "reread" })}>${t("Reread")}</button>
+      ${kind === "error" ? html`<button class="solid" @click=${() => this.store?.send({ type: "showLog" })}>${t("Show Log")}</button>` : nothing}
     </div>`;
   }
 
@@ -167,7 +157,7 @@ export class DatasetApp extends LitElement {
     const { detail } = store;
     return html`
       <div class="about">
-        <span>${data.complete ? formatPlural(data.rows, "row") : `${formatCount(data.rows)} rows so far (${formatPercent(shareOf(data), 0)})`}</span>
+        <span>${data.complete ? formatPlural(data.rows, "row") : t("{0} rows so far ({1})", formatCount(data.rows), formatPercent(shareOf(data), 0))}</span>
         <span class="dim">${formatBytes(data.total)} · ${kinds[data.kind]}</span>
         <span class="fill"></span>
         <seesaw-search-bar .store=${store} .tick=${this.tick} @leave=${() => this.grid()?.focusList()}></seesaw-search-bar>

@@ -1,4 +1,5 @@
 import { blockRows, type DatasetDetail, type DatasetLine, type DatasetState, type FromDatasetPage, type ToDatasetPage } from "../../src/protocol/datasets.ts";
+import { t } from "../../src/util/l10n.ts";
 
 /** The page's way out: messages to the host, and the little it remembers while it is hidden. */
 export interface DatasetEndpoint {
@@ -110,7 +111,7 @@ export class PageStore {
   cancelFind(): void {
     if (this.search.share === null) return;
     this.findTurn++;
-    this.search = { ...this.search, share: null, result: "cancelled" };
+    this.search = { ...this.search, share: null, result: t("cancelled") };
     this.endpoint.post({ type: "cancelFind" });
     this.listener();
   }
@@ -148,14 +149,14 @@ export class PageStore {
         return this.found(message);
       case "wentTo":
         if (message.turn !== this.goTurn || message.row === null) return;
-        this.went = message.exact ? "" : "There is no row on that line: this is the nearest one known.";
+        this.went = message.exact ? "" : t("There is no row on that line: this is the nearest one known.");
         return this.select(message.row, true);
     }
   }
 
   private found({ turn, row, wrapped, problem }: Extract<ToDatasetPage, { type: "found" }>): void {
     if (turn !== this.findTurn) return;
-    const result = problem ?? (row === null ? (this.search.text === "" ? "" : "No results") : wrapped ? "Went on from the other end" : "");
+    const result = problem ?? (row === null ? (this.search.text === "" ? "" : t("No results")) : wrapped ? t("Went on from the other end") : "");
     this.search = { ...this.search, share: null, result };
     if (row !== null) this.select(row, true);
   }

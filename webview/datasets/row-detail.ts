@@ -1,9 +1,10 @@
 import { LitElement, css, html, nothing, type TemplateResult } from "lit";
 import { formatBytes, formatCount } from "../../src/domain/format.ts";
 import type { DatasetDetail, DatasetState } from "../../src/protocol/datasets.ts";
+import { t } from "../../src/util/l10n.ts";
 import { signed } from "../format.ts";
 import { checkMarks } from "../marks.ts";
-import { shared } from "../styles.ts";
+import { controls, shared } from "../styles.ts";
 import { markClass } from "./row-grid.ts";
 
 /** One row in full: its turns as text, then its JSON. Fires `whole`, `drift`, `text` and `close`. */
@@ -14,6 +15,7 @@ export class RowDetail extends LitElement {
 
   static override styles = [
     shared,
+    controls,
     css`
       :host {
         display: flex;
@@ -36,18 +38,6 @@ export class RowDetail extends LitElement {
         min-height: 0;
         overflow: auto;
         padding: 0 12px 12px;
-      }
-      button {
-        padding: 0;
-        font: inherit;
-        font-size: 11px;
-        color: var(--vscode-textLink-foreground);
-        background: none;
-        border: 0;
-        cursor: pointer;
-      }
-      button:hover {
-        text-decoration: underline;
       }
       p,
       .facts {
@@ -80,21 +70,21 @@ export class RowDetail extends LitElement {
     const marks = probe?.checks.map((check, at) => ({ check, change: probe.changes[at] ?? null, label: this.data.columns[at]?.label ?? "" })).filter(({ check, change }) => check !== "not-run" || change !== null);
     return html`
       <header>
-        <h3>${this.data.kind === "parquet" ? "Row" : "Line"} ${formatCount(line)}</h3>
+        <h3>${this.data.kind === "parquet" ? t("Row {0}", formatCount(line)) : t("Line {0}", formatCount(line))}</h3>
         <span class="dim">${formatBytes(length)}</span>
-        ${cut ? html`<span class="dim">${more ? "only its beginning" : "too long to be shown in full"}</span>` : nothing}
-        ${more ? html`<button @click=${fire("whole")}>Show the whole row</button>` : nothing}
+        ${cut ? html`<span class="dim">${more ? t("only its beginning") : t("too long to be shown in full")}</span>` : nothing}
+        ${more ? html`<button class="link" @click=${fire("whole")}>${t("Show the whole row")}</button>` : nothing}
         <span class="fill"></span>
-        ${probe === null ? nothing : html`<button @click=${fire("drift")}>Show in Token Drift</button>`}
-        ${this.data.text ? html`<button @click=${fire("text")}>Open in Text Editor</button>` : nothing}
-        <button aria-label="Close the row" title="Close (Escape)" @click=${fire("close")}>Close</button>
+        ${probe === null ? nothing : html`<button class="link" @click=${fire("drift")}>${t("Show in Token Drift")}</button>`}
+        ${this.data.text ? html`<button class="link" @click=${fire("text")}>${t("Open in Text Editor")}</button>` : nothing}
+        <button class="link" aria-label=${t("Close the row")} title=${t("Close (Escape)")} @click=${fire("close")}>${t("Close")}</button>
       </header>
-      <div class="scroll" tabindex="0" role="region" aria-label="The selected row">
+      <div class="scroll" tabindex="0" role="region" aria-label=${t("The selected row")}>
         ${problems.map((problem) => html`<p class="problem">${problem}</p>`)}
         ${replay === null ? nothing : html`<p>${replay}</p>`}
-        ${probe === null ? nothing : html`<p>probe of ${probe.skill} ${probe.split === "ood" ? "(OOD)" : ""} · ${marks?.map(({ label, check, change }) => html`<span class="mark">${label} ${change === null ? "" : signed(change)} <span class=${markClass(check, change)} title=${`check ${checkMarks[check].word}`}>${checkMarks[check].sign}</span></span>  `)}</p>`}
+        ${probe === null ? nothing : html`<p>${t("probe of {0}", probe.skill)} ${probe.split === "ood" ? t("(OOD)") : ""} · ${marks?.map(({ label, check, change }) => html`<span class="mark">${label} ${change === null ? "" : signed(change)} <span class=${markClass(check, change)} title=${t("check {0}", checkMarks[check].word)}>${checkMarks[check].sign}</span></span>  `)}</p>`}
         ${turns.map((turn) => html`<h3>${turn.role}</h3><pre>${turn.text}</pre>`)}
-        <h3>${turns.length > 0 ? "JSON" : problems.length > 0 || cut ? "as it is in the file" : "JSON"}</h3>
+        <h3>${turns.length > 0 ? "JSON" : problems.length > 0 || cut ? t("as it is in the file") : "JSON"}</h3>
         <pre class="json">${text}</pre>
       </div>
     `;

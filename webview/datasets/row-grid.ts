@@ -2,6 +2,7 @@ import { LitElement, css, html, nothing, type PropertyValues, type TemplateResul
 import { blockRows, type DatasetLine, type DatasetProbe, type DatasetState } from "../../src/protocol/datasets.ts";
 import type { WireNumber } from "../../src/protocol/numbers.ts";
 import type { CheckMark } from "../../src/protocol/webview.ts";
+import { t } from "../../src/util/l10n.ts";
 import { signed } from "../format.ts";
 import { checkMarks } from "../marks.ts";
 import { shared } from "../styles.ts";
@@ -126,7 +127,7 @@ export class RowGrid extends LitElement {
       class="box"
       role="grid"
       tabindex="0"
-      aria-label="Rows of the dataset"
+      aria-label=${t("Rows of the dataset")}
       aria-rowcount=${state?.complete === true ? state.rows + 1 : -1}
       aria-colcount=${2 + (state?.replay === true ? 1 : 0) + columns.length}
       aria-activedescendant=${selected >= first && selected < last ? `row-${selected}` : nothing}
@@ -136,10 +137,10 @@ export class RowGrid extends LitElement {
     >
       <div class="layer" role="presentation">
         <div class="row head" role="row" aria-rowindex="1">
-          <span class="number" role="columnheader">line</span>
-          <span role="columnheader">row</span>
-          ${state?.replay === true ? html`<span role="columnheader">replay</span>` : nothing}
-          ${columns.map(({ label, title }) => html`<span class="number" role="columnheader" title=${`${title}: change of the reference answer's log-probability in nats, and the check`}>${label}</span>`)}
+          <span class="number" role="columnheader">${t("line")}</span>
+          <span role="columnheader">${t("row")}</span>
+          ${state?.replay === true ? html`<span role="columnheader">${t("replay")}</span>` : nothing}
+          ${columns.map(({ label, title }) => html`<span class="number" role="columnheader" title=${t("{0}: change of the reference answer's log-probability in nats, and the check", title)}>${label}</span>`)}
         </div>
         <div class="body" role="presentation">${shown.map((row) => this.row(row, this.store.line(row), columns.length))}</div>
       </div>
@@ -212,7 +213,7 @@ export class RowGrid extends LitElement {
     return html`<div class="row" role="row" id=${`row-${row}`} aria-rowindex=${row + 2} aria-selected=${selected ? "true" : "false"} @click=${() => this.store.select(row)} @dblclick=${() => this.dispatchEvent(new CustomEvent("enter"))}>
       <span class="number line" role="gridcell">${line.line}</span>
       <span class="text" role="gridcell" title=${line.problem ?? nothing}>${line.problem === null ? line.preview : html`<span class="problem">⚠ ${line.problem}</span> <span class="dim">${line.preview}</span>`}</span>
-      ${this.store.state?.replay === true ? html`<span class="text dim" role="gridcell" title=${line.replay ?? nothing}>${line.replay?.replace(/^replay: /, "") ?? ""}</span>` : nothing}
+      ${this.store.state?.replay === true ? html`<span class="text dim" role="gridcell" title=${line.replay ?? nothing}>${line.replay?.replace(/^(replay: |回放：)/, "") ?? ""}</span>` : nothing}
       ${Array.from({ length: columns }, (_, at) => this.mark(line.probe, at))}
     </div>`;
   }
@@ -221,7 +222,7 @@ export class RowGrid extends LitElement {
     const check = probe?.checks[at] ?? "not-run";
     const change = probe?.changes[at] ?? null;
     if (probe === null || (change === null && check === "not-run")) return html`<span class="number" role="gridcell"></span>`;
-    const label = `${change === null ? "not compared" : `change ${signed(change)} nats`}, check ${checkMarks[check].word}`;
+    const label = t("{0}, check {1}", change === null ? t("not compared") : t("change {0} nats", signed(change)), checkMarks[check].word);
     return html`<span class="number ${probe.beyondNoise[at] === true ? "beyond" : "dim"}" role="gridcell" aria-label=${label} title=${label}>${change === null ? "" : signed(change)} <span class=${markClass(check, change)}>${checkMarks[check].sign}</span></span>`;
   }
 
@@ -234,6 +235,8 @@ export class RowGrid extends LitElement {
   /** Puts the scroll bar where the list stands; the event that follows is our own. */
   private place(): void {
     const box = this.box();
+    // Moved by somebody else, and its event is still to come: a row that arrives in between must not take that back.
+    if (Math.abs(box.scrollTop - this.barTop) >= 1) return;
     const wanted = toScrollTop(this.geometry(), this.top);
     if (Math.abs(box.scrollTop - wanted) >= 1) box.scrollTop = wanted;
     this.barTop = box.scrollTop;

@@ -1,6 +1,7 @@
 import { LitElement, css, html, nothing, type TemplateResult } from "lit";
 import { formatPercent } from "../../src/domain/format.ts";
-import { shared } from "../styles.ts";
+import { t } from "../../src/util/l10n.ts";
+import { controls, shared } from "../styles.ts";
 import type { PageStore } from "./pageStore.ts";
 
 /** Search and jump to a line. Fires `leave` when the keyboard should go back to the rows. */
@@ -11,6 +12,7 @@ export class SearchBar extends LitElement {
 
   static override styles = [
     shared,
+    controls,
     css`
       :host {
         display: flex;
@@ -21,15 +23,6 @@ export class SearchBar extends LitElement {
       }
       input {
         height: 22px;
-        padding: 0 6px;
-        font: inherit;
-        color: var(--vscode-input-foreground);
-        background: var(--vscode-input-background);
-        border: 1px solid var(--vscode-input-border, var(--vscode-contrastBorder, transparent));
-        border-radius: 2px;
-      }
-      input::placeholder {
-        color: var(--vscode-input-placeholderForeground);
       }
       .text {
         width: 22ch;
@@ -62,15 +55,15 @@ export class SearchBar extends LitElement {
 
   override render(): TemplateResult {
     const { search, went } = this.store;
-    const message = search.share !== null ? `searching ${formatPercent(search.share, 0)}` : search.result || went;
+    const message = search.share !== null ? t("searching {0}", formatPercent(search.share, 0)) : search.result || went;
     return html`
       <span class="dim" role="status">${message}</span>
-      ${search.share === null ? nothing : html`<button @click=${() => this.store.cancelFind()}>Cancel</button>`}
-      <input class="text" type="text" placeholder="Search text ( / )" aria-label="Search the rows' text" .value=${search.text} @keydown=${this.searchKey} />
-      <button aria-pressed=${search.matchCase ? "true" : "false"} title="Match case" aria-label="Match case" @click=${() => this.store.find(this.text(), !search.matchCase, 1, true)}>Aa</button>
-      <button title="Previous match (Shift+Enter)" aria-label="Previous match" @click=${() => this.step(-1)}>↑</button>
-      <button title="Next match (Enter)" aria-label="Next match" @click=${() => this.step(1)}>↓</button>
-      <input class="line" type="text" inputmode="numeric" placeholder="Go to line ( g )" aria-label="Go to line" @keydown=${this.lineKey} />
+      ${search.share === null ? nothing : html`<button @click=${() => this.store.cancelFind()}>${t("Cancel")}</button>`}
+      <input class="text" type="text" placeholder=${t("Search text ( / )")} aria-label=${t("Search the rows' text")} .value=${search.text} @keydown=${this.searchKey} />
+      <button aria-pressed=${search.matchCase ? "true" : "false"} title=${t("Match case")} aria-label=${t("Match case")} @click=${() => this.store.find(this.text(), !search.matchCase, 1, true)}>Aa</button>
+      <button title=${t("Previous match (Shift+Enter)")} aria-label=${t("Previous match")} @click=${() => this.step(-1)}>↑</button>
+      <button title=${t("Next match (Enter)")} aria-label=${t("Next match")} @click=${() => this.step(1)}>↓</button>
+      <input class="line" type="text" inputmode="numeric" placeholder=${t("Go to line ( g )")} aria-label=${t("Go to line")} @keydown=${this.lineKey} />
     `;
   }
 

@@ -1,5 +1,6 @@
 import type { TraceMeta } from "../../protocol/trace.ts";
 import { comparableFields } from "../../protocol/trace.ts";
+import { t } from "../../util/l10n.ts";
 
 export interface MetaDifference {
   field: keyof TraceMeta;
@@ -21,15 +22,15 @@ const notedFields = ["batch_size", "top_k", "device"] as const satisfies readonl
 
 /** What the person calls a field. */
 const fieldNames: Partial<Record<keyof TraceMeta, string>> = {
-  tokenizer_hash: "tokenizer",
-  template_hash: "chat template",
-  probe_set_hash: "probe set",
-  batch_size: "batch size",
-  attention: "attention kernel",
-  mask: "answer mask",
+  get tokenizer_hash() { return t("tokenizer"); },
+  get template_hash() { return t("chat template"); },
+  get probe_set_hash() { return t("probe set"); },
+  get batch_size() { return t("batch size"); },
+  get attention() { return t("attention kernel"); },
+  get mask() { return t("answer mask"); },
   top_k: "top-k",
-  skill: "skill",
-  split: "split",
+  get skill() { return t("skill"); },
+  get split() { return t("split"); },
 };
 
 /** Whether two traces may be compared, and every setting in which they differ, by name. */
@@ -46,12 +47,12 @@ export function compatibility(a: TraceMeta, b: TraceMeta): Compatibility {
 
 function messageFor(blocking: MetaDifference[], all: MetaDifference[]): string | null {
   if (all.length === 0) return null;
-  if (blocking.length === 0) return `Scored with other settings (${all.map(describe).join(", ")}): small differences are numerical noise.`;
-  return `Not comparable: ${blocking.map(describe).join(", ")}. Score both checkpoints again with the same settings.`;
+  if (blocking.length === 0) return t("Scored with other settings ({0}): small differences are numerical noise.", all.map(describe).join(", "));
+  return t("Not comparable: {0}. Score both checkpoints again with the same settings.", blocking.map(describe).join(", "));
 }
 
 function describe(difference: MetaDifference): string {
   const name = fieldNames[difference.field] ?? difference.field;
   const isHash = difference.field.endsWith("_hash");
-  return isHash ? `the ${name} differs` : `${name} ${difference.a} against ${difference.b}`;
+  return isHash ? t("the {0} differs", name) : t("{0} {1} against {2}", name, difference.a, difference.b);
 }

@@ -1,4 +1,4 @@
-import type { Interval } from "../statistics.ts";
+import type { Interval } from "../statistics/shares.ts";
 
 /**
  * Distances between token distributions. Infinity is an answer, NaN never is: a term with p = 0 counts 0, and a token that

@@ -1,7 +1,8 @@
 import type { ProbeRow } from "../../protocol/trace.ts";
+import { t } from "../../util/l10n.ts";
 import type { ComparedTrace, TraceData } from "./traceData.ts";
 import type { TokenVerdict } from "./tokenClasses.ts";
-import { compatibility } from "./compatibility.ts";
+import { driftColumns, notScored, type DriftColumns } from "./driftColumns.ts";
 import { classifyTokens, sequenceNoise, tokenNoise } from "./tokenClasses.ts";
 
 /** The drift of one probe at one checkpoint. */
@@ -81,64 +82,24 @@ export function tokenDrift(reference: TraceData, trace: TraceData, row: number, 
 
 /**
  * All prompts of a probe set against a reference checkpoint, the most drifted first.
- * `reference` null: nothing can be compared, only the checks are shown.
+ * `reference` null: nothing can be compared, only the checks are shown. `from`: the first checkpoint that counts for the order.
  */
-export function driftTable(reference: TraceData | null, checkpoints: readonly ComparedTrace[], sortBy: "worst" | "last" = "worst"): DriftTable {
-  const anchor = reference ?? checkpoints.find((one) => one.trace !== null)?.trace ?? null;
-  if (anchor === null) return { rows: [], notes: checkpoints.map(({ label }) => ({ label, comparable: false, message: notScored(label) })), skipped: [] };
-  const probes = anchor.probes();
-  const columns = checkpoints.map((checkpoint) => column(checkpoint, reference, probes));
-  const rows = probes.filter((probe) => probe.status === "ok").map((probe) => {
-    const cells = columns.map((one) => one.cells.get(probe.row) ?? emptyCell(one.label, one.note ?? `This prompt was not scored under ${one.label}.`));
-    const deltas = cells.flatMap((cell) => (cell.delta === null ? [] : [cell.delta]));
-    const { row, line, hash, prompt, reference: text, tags } = probe;
-    return {
-      row, line, hash, prompt, reference: text, tags, cells,
-      worst: deltas.length === 0 ? null : Math.max(...deltas), last: deltas.at(-1) ?? null, withinNoise: cells.every((cell) => cell.delta === null || cell.withinNoise),
-    };
-  });
-  rows.sort((a, b) => (b[sortBy] ?? -Infinity) - (a[sortBy] ?? -Infinity) || a.row - b.row);
+export function driftTable(reference: TraceData | null, checkpoints: readonly ComparedTrace[], sortBy: "worst" | "last" = "worst", from = 0): DriftTable {
+  const found = driftColumns(reference, checkpoints, sortBy, from);
+  if (found === null) return { rows: [], notes: checkpoints.map(({ label }) => ({ label, comparable: false, message: notScored(label) })), skipped: [] };
+  const probes = found.anchor.probes();
+  const at = (place: number): ProbeRow => probes[place] as ProbeRow;
   return {
-    rows,
-    notes: columns.map(({ label, comparable, note }) => ({ label, comparable, message: note })),
-    skipped: probes.filter((probe) => probe.status === "skipped").map(({ row, line, reason }) => ({ row, line, reason: reason ?? "It was skipped when scored." })),
+    rows: Array.from(found.order, (place) => found.row(place, at(place))),
+    notes: notesOf(found),
+    skipped: Array.from(found.skipped, (place) => {
+      const { row, line, reason } = at(place);
+      return { row, line, reason: reason ?? t("It was skipped when scored.") };
+    }),
   };
 }
 
-interface Column {
-  label: string;
-  comparable: boolean;
-  note: string | null;
-  cells: Map<number, DriftCell>;
-}
-
-function column(checkpoint: ComparedTrace, common: TraceData | null, probes: readonly ProbeRow[]): Column {
-  const { label, trace } = checkpoint;
-  const cells = new Map<number, DriftCell>();
-  if (trace === null) return { label, comparable: false, note: notScored(label), cells };
-  const reference = checkpoint.reference === undefined ? common : checkpoint.reference;
-  const settings = reference === null ? null : compatibility(reference.meta, trace.meta);
-  const why = settings === null ? "There is no reference checkpoint to compare with." : settings.comparable ? null : settings.message;
-  const noise = reference === null ? 0 : sequenceNoise(reference.meta, trace.meta);
-  const before = new Map(reference === null ? [] : pairProbes(probes, reference.probes()).map((pair) => [pair.reference.row, pair.other]));
-  for (const { reference: probe, other: now } of pairProbes(probes, trace.probes())) {
-    const start = why === null ? before.get(probe.row) : undefined;
-    const difference = start === undefined ? null : now.nll - start.nll;
-    const delta = Number.isNaN(difference) ? null : difference;
-    const withinNoise = delta === null || Math.abs(delta) <= noise;
-    cells.set(probe.row, { label, delta, nll: now.nll, withinNoise, correct: now.correct, why: delta === null ? why ?? noDelta(label, start) : null });
-  }
-  return { label, comparable: why === null, note: why ?? settings?.message ?? null, cells };
-}
-
-function emptyCell(label: string, why: string): DriftCell {
-  return { label, delta: null, nll: null, withinNoise: true, correct: null, why };
-}
-
-function noDelta(label: string, start: ProbeRow | undefined): string {
-  return start === undefined ? "The reference checkpoint has not scored this prompt." : `A score is no number (NaN): the weights or logits of ${label}, or of its reference, are broken.`;
-}
-
-function notScored(label: string): string {
-  return `${label} has not been scored on these prompts.`;
+/** One per checkpoint: why it cannot be compared, or what differs in its settings. */
+export function notesOf({ columns }: Pick<DriftColumns, "columns">): DriftTable["notes"] {
+  return columns.map(({ label, comparable, note }) => ({ label, comparable, message: note }));
 }

@@ -2,8 +2,9 @@ import type { Split } from "../../protocol/runSpec.ts";
 import { messageOf } from "../../util/errors.ts";
 import type { Chain, ChainCheckpoint } from "../run/chain.ts";
 import { driftTable, type DriftTable } from "./drift.ts";
+import { driftColumns, type DriftColumns } from "./driftColumns.ts";
 import type { Pipeline, Skill } from "../pipeline/pipelineModel.ts";
-import type { ComparedTrace, TraceData } from "./traceData.ts";
+import { columnsOf, type ComparedTrace, type TraceData } from "./traceData.ts";
 
 /** One skill's in-domain or OOD probes. */
 export interface ProbeSet {
@@ -74,7 +75,7 @@ export function openProbeSet<T extends ClosableTrace>(chain: Chain, set: ProbeSe
       const reader = open(path);
       readers.set(label, reader);
       // A file damaged further in opens well: what every answer needs is read now.
-      reader.probes();
+      columnsOf(reader);
       reader.summary();
     } catch (error) {
       readers.get(label)?.close();
@@ -118,12 +119,14 @@ export function compareWith(pipeline: Pipeline, { shown, readers }: OpenedSet<Cl
 
 /** The prompts of a comparison, the most drifted first. Only checkpoints after the reference count for the order. */
 export function orderedDrift({ against, reference, compared }: Comparison, sortBy: "worst" | "last" = "worst"): DriftTable {
-  const found = driftTable(reference, compared, sortBy);
-  const place = compared.findIndex(({ label }) => label === against);
-  const rows = found.rows.map((row) => {
-    const deltas = row.cells.slice(place + 1).flatMap(({ delta }) => delta ?? []);
-    return { ...row, worst: deltas.length === 0 ? null : Math.max(...deltas), last: deltas.at(-1) ?? null };
-  });
-  rows.sort((a, b) => (b[sortBy] ?? -Infinity) - (a[sortBy] ?? -Infinity) || a.row - b.row);
-  return { ...found, rows };
+  return driftTable(reference, compared, sortBy, firstCounted(against, compared));
+}
+
+/** The same without the prompts' texts: for large sets, of which a part is looked at. Null: nothing was scored. */
+export function orderedColumns({ against, reference, compared }: Comparison, sortBy: "worst" | "last" = "worst"): DriftColumns | null {
+  return driftColumns(reference, compared, sortBy, firstCounted(against, compared));
+}
+
+function firstCounted(against: string, compared: Comparison["compared"]): number {
+  return compared.findIndex(({ label }) => label === against) + 1;
 }

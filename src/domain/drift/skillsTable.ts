@@ -1,8 +1,8 @@
 import type { FlagState } from "../../protocol/journal.ts";
 import type { Split } from "../../protocol/runSpec.ts";
 import type { Chain } from "../run/chain.ts";
-import type { Interval } from "../statistics.ts";
-import { tooFewItems, wilsonInterval } from "../statistics.ts";
+import { tooFewItems } from "../statistics/pairs.ts";
+import { wilsonInterval, type Interval } from "../statistics/shares.ts";
 
 export interface SkillCell {
   label: string;

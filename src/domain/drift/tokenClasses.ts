@@ -13,15 +13,15 @@ export interface TokenVerdict {
 /** A fall of the log-probability, in nats, from which a token still ranked first counts as weakened. */
 export const weakenedDrop = 0.7;
 /** What rescoring in float32 with another batch size can change when the project's own A/A rescoring was not recorded. */
-const leastNoise = 1e-4;
+export const leastNoise = 1e-4;
 
 /** The A/A noise of one token's log-probability: the larger of the two traces. */
-export function tokenNoise(a: TraceMeta, b: TraceMeta): number {
+export function tokenNoise(a: Pick<TraceMeta, "noise">, b: Pick<TraceMeta, "noise">): number {
   return Math.max(a.noise?.token_q99 ?? 0, b.noise?.token_q99 ?? 0, leastNoise);
 }
 
 /** The A/A noise of a whole reference's NLL: the larger of the two traces. */
-export function sequenceNoise(a: TraceMeta, b: TraceMeta): number {
+export function sequenceNoise(a: Pick<TraceMeta, "noise">, b: Pick<TraceMeta, "noise">): number {
   return Math.max(a.noise?.nll_q99 ?? 0, b.noise?.nll_q99 ?? 0, leastNoise);
 }
 

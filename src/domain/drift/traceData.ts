@@ -4,11 +4,51 @@ import type { ProbeRow, TokenScores, TraceMeta, TraceSummaryRow } from "../../pr
 export interface TraceData {
   readonly meta: TraceMeta;
   readonly segments: readonly string[];
+  /** All probes with their texts, in the order of their rows. Of a large set that is a lot: ask for `columnsOf` and `probeAt` where they do. */
   probes(): ProbeRow[];
+  /** The numbers of all probes, where they can be had without the texts. */
+  columns?(): ProbeColumns;
+  /** The probe with this row number, where it can be had without all others. */
+  probe?(row: number): ProbeRow | null;
   tokens(row: number): TokenScores | null;
   /** Raw bytes of a token; tokens that are only part of a character are not valid UTF-8 on their own. */
   tokenBytes(id: number): Uint8Array | null;
   summary(): TraceSummaryRow[];
+}
+
+/** The numbers of all probes of a trace without their texts: one place per probe, in the order of their rows. */
+export interface ProbeColumns {
+  rows: Uint32Array;
+  lines: Uint32Array;
+  /** Of the whole reference in nats; NaN where it is no number. */
+  nll: Float64Array;
+  /** 1 passed, 0 failed, -1 not run. */
+  correct: Int8Array;
+  /** 1 where the probe was scored, 0 where it was skipped. */
+  scored: Uint8Array;
+}
+
+const made = new WeakMap<readonly ProbeRow[], ProbeColumns>();
+
+export function columnsOf(trace: TraceData): ProbeColumns {
+  if (trace.columns !== undefined) return trace.columns();
+  const probes = trace.probes();
+  let columns = made.get(probes);
+  if (columns === undefined) {
+    columns = {
+      rows: Uint32Array.from(probes, ({ row }) => row),
+      lines: Uint32Array.from(probes, ({ line }) => line),
+      nll: Float64Array.from(probes, ({ nll }) => nll),
+      correct: Int8Array.from(probes, ({ correct }) => (correct === null ? -1 : Number(correct))),
+      scored: Uint8Array.from(probes, ({ status }) => Number(status === "ok")),
+    };
+    made.set(probes, columns);
+  }
+  return columns;
+}
+
+export function probeAt(trace: TraceData, row: number): ProbeRow | null {
+  return trace.probe === undefined ? (trace.probes().find((probe) => probe.row === row) ?? null) : trace.probe(row);
 }
 
 /** A trace and the name of its checkpoint (`M2`, `search 20`). */

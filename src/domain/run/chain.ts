@@ -1,5 +1,6 @@
 import type { FlagState } from "../../protocol/journal.ts";
 import type { RunSpec } from "../../protocol/runSpec.ts";
+import { t } from "../../util/l10n.ts";
 import type { Pipeline, Stage } from "../pipeline/pipelineModel.ts";
 import type { RunState } from "./runState.ts";
 import { joinPath } from "../../util/paths.ts";
@@ -89,12 +90,12 @@ function stageCheckpoint(stage: Stage, parent: ChainCheckpoint | null, byStage: 
   const fitting = done.find((run) => (stage.from === null ? run.spec.start.run === null : wanted !== null && run.spec.start.run === wanted) && staleModel(run, byStage) === null);
   const run = fitting ?? done[0];
   if (run === undefined) {
-    const reason = newest === null ? `Stage ${stage.id} has not been run yet.` : `The newest run of ${stage.id} is ${newest.state.status} and has no final checkpoint.`;
+    const reason = newest === null ? t("Stage {0} has not been run yet.", stage.id) : t("The newest run of {0} is {1} and has no final checkpoint.", stage.id, newest.state.status);
     return { ...empty, status: "missing", reason };
   }
   const checkpoint = lastCheckpoint(run) as NonNullable<ReturnType<typeof lastCheckpoint>>;
   const used = staleModel(run, byStage);
-  const stale = used === null ? staleReason(stage, parent, run, fitting !== undefined) : `${used} Run ${stage.id} again.`;
+  const stale = used === null ? staleReason(stage, parent, run, fitting !== undefined) : `${used} ${t("Run {0} again.", stage.id)}`;
   const stops = probeStops(run, checkpoint.step, empty.label);
   const end = stops.find((stop) => stop.step === checkpoint.step);
   const flags: Record<string, FlagState> = {};
@@ -111,20 +112,20 @@ function staleModel(run: ChainRun, byStage: ReadonlyMap<string, ChainCheckpoint>
     const stage = name.replace(/@\d+$/, "");
     const now = byStage.get(stage);
     if (model.run === null || now === undefined) continue;
-    if (now.run?.id !== model.run) return `It used ${model.label} of run ${model.run}, but ${now.run === null ? `there is no finished run of ${stage}` : `the run of ${stage} is now ${now.run.id}`}.`;
-    if (now.status === "stale") return `It used ${model.label}, which is stale.`;
+    if (now.run?.id !== model.run) return now.run === null ? t("It used {0} of run {1}, but there is no finished run of {2}.", model.label, model.run, stage) : t("It used {0} of run {1}, but the run of {2} is now {3}.", model.label, model.run, stage, now.run.id);
+    if (now.status === "stale") return t("It used {0}, which is stale.", model.label);
   }
   return null;
 }
 
 /** Why a finished run does not stand for the pipeline as it is now, or null. */
 function staleReason(stage: Stage, parent: ChainCheckpoint | null, run: ChainRun, fits: boolean): string | null {
-  const trainedFrom = run.spec.start.run === null ? "the base model" : `${run.spec.start.label} of run ${run.spec.start.run}`;
-  const again = `Run ${stage.id} again.`;
-  if (stage.from === null) return fits ? null : `It was trained from ${trainedFrom}, but the stage now starts from the base model. ${again}`;
-  if (parent === null || parent.run === null) return `It was trained from ${trainedFrom}, but there is no finished run of ${stage.from}. ${again}`;
-  if (!fits) return `It was trained from ${trainedFrom}, but the run of ${stage.from} is now ${parent.run.id}. ${again}`;
-  return parent.status === "stale" ? `Its start ${parent.label} is stale. Run ${stage.from} again, then ${stage.id}.` : null;
+  const trainedFrom = run.spec.start.run === null ? t("the base model") : t("{0} of run {1}", run.spec.start.label, run.spec.start.run);
+  const again = t("Run {0} again.", stage.id);
+  if (stage.from === null) return fits ? null : `${t("It was trained from {0}, but the stage now starts from the base model.", trainedFrom)} ${again}`;
+  if (parent === null || parent.run === null) return `${t("It was trained from {0}, but there is no finished run of {1}.", trainedFrom, stage.from)} ${again}`;
+  if (!fits) return `${t("It was trained from {0}, but the run of {1} is now {2}.", trainedFrom, stage.from, parent.run.id)} ${again}`;
+  return parent.status === "stale" ? t("Its start {0} is stale. Run {1} again, then {2}.", parent.label, stage.from, stage.id) : null;
 }
 
 /** The run's final checkpoint: the one marked so, else the one with the highest step (numbers, not names: case C01). */
@@ -153,7 +154,7 @@ function baseCheckpoint(pipeline: Pipeline, newestFirst: readonly ChainRun[], by
   const start = scored === null ? undefined : probeStops(scored, null, "M0").find((stop) => stop.step === 0);
   return {
     label: "M0", index: 0, stage: null, run: scored, step: 0, path: pipeline.base, status: "ready",
-    reason: start === undefined ? "The base model is scored when the first stage starts." : null,
+    reason: start === undefined ? t("The base model is scored when the first stage starts.") : null,
     traces: start?.traces ?? {}, evals: start?.evals ?? {}, flags: {}, stops: [],
   };
 }

@@ -1,5 +1,6 @@
 import type { FlagState } from "../../protocol/journal.ts";
 import type { Split } from "../../protocol/runSpec.ts";
+import { t } from "../../util/l10n.ts";
 import type { Chain, ChainRun } from "./chain.ts";
 import type { FlagRecord } from "./runState.ts";
 import { decodeNumber } from "../../protocol/numbers.ts";
@@ -24,7 +25,7 @@ export interface FlagEntry {
 
 /** `math (in-domain)`, `math (OOD)`. */
 export function probeSetName(skill: string, split: Split): string {
-  return `${skill} (${split === "id" ? "in-domain" : "OOD"})`;
+  return split === "id" ? t("{0} (in-domain)", skill) : t("{0} (OOD)", skill);
 }
 
 /** What became of all flags of the chain's runs: by stage, then in the order of the journal, one entry per flag and step. */
@@ -55,32 +56,32 @@ export function flagTitle(flag: Pick<FlagRecord, "skill" | "split" | "state">): 
   const name = probeSetName(flag.skill, flag.split);
   switch (flag.state) {
     case "drifting":
-      return `${name} is drifting`;
+      return t("{0} is drifting", name);
     case "confirmed":
-      return `${name}: loss confirmed`;
+      return t("{0}: loss confirmed", name);
     case "recovered":
-      return `${name} has recovered`;
+      return t("{0} has recovered", name);
     case "not-measurable":
-      return `${name} is not measurable`;
+      return t("{0} is not measurable", name);
   }
 }
 
 /** The finding as sentences, with every number that led to it. `testing`: the check runs on it now. */
 export function flagText(flag: FlagRecord, stage: string, testing = false): string {
   const name = probeSetName(flag.skill, flag.split);
-  const where = `step ${flag.step} of ${stage}`;
+  const where = t("step {0} of {1}", flag.step, stage);
   const value = decodeNumber(flag.value);
   const lower = decodeNumber(flag.lower);
-  const measured = `${formatNats(value)} less likely on average than at the start of the stage (at least ${formatNumber(lower)}; threshold ${formatNats(decodeNumber(flag.threshold))}; ${formatPlural(flag.n, "prompt")})`;
+  const measured = t("{0} less likely on average than at the start of the stage (at least {1}; threshold {2}; {3})", formatNats(value), formatNumber(lower), formatNats(decodeNumber(flag.threshold)), formatPlural(flag.n, "prompt"));
   switch (flag.state) {
     case "drifting":
-      return `Correct answers are losing ground on ${name} at ${where}: ${measured}. ${flag.test !== undefined ? `Not confirmed by the check${testText(flag)}` : testing ? "The check is run on it now" : "The check was not run at this step"}.`;
+      return `${t("Correct answers are losing ground on {0} at {1}: {2}.", name, where, measured)} ${flag.test !== undefined ? t("Not confirmed by the check{0}.", testText(flag)) : testing ? t("The check is run on it now.") : t("The check was not run at this step.")}`;
     case "confirmed":
-      return `${name} has lost accuracy at ${where}, confirmed by a paired test of the check${testText(flag)}. Reference answers are ${measured}.`;
+      return t("{0} has lost accuracy at {1}, confirmed by a paired test of the check{2}. Reference answers are {3}.", name, where, testText(flag), measured);
     case "recovered":
-      return `${name} has recovered at ${where}: the drift is back within ${formatNats(decodeNumber(flag.threshold))} (now ${formatNats(value)}; ${formatPlural(flag.n, "prompt")}).`;
+      return t("{0} has recovered at {1}: the drift is back within {2} (now {3}; {4}).", name, where, formatNats(decodeNumber(flag.threshold)), formatNats(value), formatPlural(flag.n, "prompt"));
     case "not-measurable":
-      return `${name} cannot be watched in ${stage}: ${flag.reason ?? "the reason was not recorded."}`;
+      return t("{0} cannot be watched in {1}: {2}", name, stage, flag.reason ?? t("the reason was not recorded."));
   }
 }
 
@@ -88,7 +89,7 @@ function testText(flag: FlagRecord): string {
   const { test } = flag;
   if (test === undefined) return "";
   const p = decodeNumber(test.p);
-  return `: ${formatPercent(test.accuracy_start)} at the start, ${formatPercent(test.accuracy_now)} now (${test.lost} lost, ${test.gained} gained of ${test.n}; ${formatP(p)} against ${formatNumber(test.level, 3)}, Holm's correction over the skills tested)`;
+  return t(": {0} at the start, {1} now ({2} lost, {3} gained of {4}; {5} against {6}, Holm's correction over the skills tested)", formatPercent(test.accuracy_start), formatPercent(test.accuracy_now), test.lost, test.gained, test.n, formatP(p), formatNumber(test.level, 3));
 }
 
 /** What the flags promise: to be shown wherever they are. */

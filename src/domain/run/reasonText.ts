@@ -1,25 +1,26 @@
 import type { FinishReason } from "../../protocol/journal.ts";
+import { t } from "../../util/l10n.ts";
 
 /** Why a run ended, as a sentence without its subject. */
 export function reasonText(reason: FinishReason | null): string {
-  if (reason === null) return "It has not ended.";
+  if (reason === null) return t("It has not ended.");
   switch (reason.kind) {
     case "done":
-      return "It finished.";
+      return t("It finished.");
     case "failed":
-      return `It failed (${reason.code}): ${reason.message}${reason.where ? ` (${reason.where})` : ""}`;
+      return reason.where ? t("It failed ({0}): {1} ({2})", reason.code, reason.message, reason.where) : t("It failed ({0}): {1}", reason.code, reason.message);
     case "killed":
-      return `It was killed by ${reason.signal}.`;
+      return t("It was killed by {0}.", reason.signal);
     case "out-of-memory":
-      return `Memory ran out: ${reason.message}`;
+      return t("Memory ran out: {0}", reason.message);
     case "cancelled":
-      return "It was stopped on request.";
+      return t("It was stopped on request.");
     case "lost":
-      return `It was lost: ${reason.message}`;
+      return t("It was lost: {0}", reason.message);
     case "unknown":
-      return `Its end is unknown: ${reason.message}`;
+      return t("Its end is unknown: {0}", reason.message);
     default:
       // a kind of a newer minor version
-      return `It ended (${(reason as { kind: string }).kind}).`;
+      return t("It ended ({0}).", (reason as { kind: string }).kind);
   }
 }

@@ -32,7 +32,9 @@ export function emptyRunState(): RunState {
     flagHistory: [],
     warnings: [],
     reason: null,
+    benchmarks: [],
     probeShare: null,
+    cost: null,
     started: null,
     ledger: [],
     badLines: 0,
@@ -148,12 +150,20 @@ const handlers: Handlers = {
     const { step, skill, split, n, correct } = event;
     put(state.evals, { step, skill, split, n, correct }, (other) => samePoint(other, event));
   },
+  "benchmark.result"(state, event) {
+    const { v: _v, seq: _seq, t: _t, attempt: _attempt, type: _type, ...body } = event;
+    put(state.benchmarks, body, (other) => other.step === body.step && other.task === body.task && other.metric === body.metric && other.filter === body.filter);
+  },
   "probe.cost"(state, event) {
     state.probeShare = event.share;
   },
   "ledger.drawn"(state, event) {
     const { step, buffer, rows, distinct } = event;
     put(state.ledger, { step, buffer, rows, distinct }, (other) => other.step === step && other.buffer === buffer);
+  },
+  "cost.measured"(state, event) {
+    const { step, memory, train_s, probe_s, tokens } = event;
+    state.cost = { step, memory, train_s, probe_s, tokens };
   },
   "flag.raised": noteFlag,
   "flag.changed": noteFlag,

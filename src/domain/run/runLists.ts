@@ -13,6 +13,7 @@ export function rewind(state: RunState, attempt: number, resumedFrom: number | n
   state.checkpoints = state.checkpoints.filter(stays);
   state.probes = state.probes.filter(stays);
   state.evals = state.evals.filter(stays);
+  state.benchmarks = state.benchmarks.filter(stays);
   state.ledger = state.ledger.filter(stays);
   state.flagHistory = state.flagHistory.filter((flag) => flag.attempt >= attempt || stays(flag));
   state.flags = newestFlags(state.flagHistory);

@@ -97,7 +97,11 @@ export interface RunState {
   flagHistory: FlagRecord[];
   warnings: Warning[];
   reason: FinishReason | null;
+  /** Benchmarks that ran with the stage; those that ran later are in the folder only. */
+  benchmarks: EventBodies["benchmark.result"][];
   probeShare: number | null;
+  /** What the newest attempt that came to its end has cost. */
+  cost: EventBodies["cost.measured"] | null;
   /** What the newest attempt said when it started. */
   started: EventBodies["run.started"] | null;
   ledger: EventBodies["ledger.drawn"][];

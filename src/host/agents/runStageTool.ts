@@ -43,20 +43,15 @@ export class RunStageTool implements vscode.LanguageModelTool<object> {
       const agreed = this.confirmed.get(keyOf(chosen));
       this.confirmed.delete(keyOf(chosen));
       if (agreed === undefined) throw new AppError("usage", `Stage ${id} was not started: nobody has confirmed it.`);
+      await host.queue.update();
       const ahead = host.queue.live();
       if (signature(chosen, stageDetail(await preview(host, chosen, ahead))) !== agreed) throw new AppError("usage", `Stage ${id} was not started: the pipeline, its data or what runs has changed since it was confirmed. Ask again.`);
       const item = { file: chosen.view.uri.fsPath, stage: id };
-      if (ahead.length > 0 || host.queue.starting !== null) {
-        host.queue.add(item, ahead);
-        return textResult(`Stage ${id} is queued: it starts when what runs now is done.`);
-      }
-      let run = "";
-      await host.queue.launch(item, async () => {
-        const started = await start(host, chosen, vscode.ProgressLocation.Window);
-        run = started.id;
-        return started;
-      });
-      return textResult(`Stage ${id} was started as run ${run}. It goes on by itself: ask seesaw_listRuns how it is doing.`);
+      const { busy } = host.queue;
+      if (busy) await host.queue.add(item, ahead);
+      const started = busy ? null : await host.queue.launch(item, () => start(host, chosen, vscode.ProgressLocation.Window));
+      if (started === null) return textResult(`Stage ${id} is queued: it starts when what runs now is done.`);
+      return textResult(`Stage ${id} was started as run ${started.id}. It goes on by itself: ask seesaw_listRuns how it is doing.`);
     } catch (error) {
       if (!AppError.is(error)) host.log.error(`seesaw_runStage: ${messageOf(error)}`);
       throw error;

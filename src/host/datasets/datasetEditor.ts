@@ -1,6 +1,7 @@
 import * as vscode from "vscode";
 import { datasetEditorIds } from "../../ids.ts";
 import type { FromDatasetPage, ToDatasetPage } from "../../protocol/datasets.ts";
+import { t } from "../../util/l10n.ts";
 import { panelHtml, panelResources } from "../panelHtml.ts";
 import type { DatasetHost, DatasetSession } from "./datasetSession.ts";
 
@@ -29,7 +30,7 @@ export class DatasetEditors implements vscode.CustomReadonlyEditorProvider, vsco
   }
 
   async resolveCustomEditor({ uri }: vscode.CustomDocument, panel: vscode.WebviewPanel): Promise<void> {
-    if (uri.scheme !== "file") throw new Error(`${uri.toString(true)} is not a file on this machine: a dataset is read from disk.`);
+    if (uri.scheme !== "file") throw new Error(t("{0} is not a file on this machine: a dataset is read from disk.", uri.toString(true)));
     const session = await this.openSession(uri.fsPath, (message) => void panel.webview.postMessage(message));
     this.sessions.set(panel, session);
     panel.webview.options = { enableScripts: true, localResourceRoots: panelResources(this.extension) };
@@ -41,7 +42,7 @@ export class DatasetEditors implements vscode.CustomReadonlyEditorProvider, vsco
       this.sessions.delete(panel);
       session.dispose();
     });
-    panel.webview.html = panelHtml(panel.webview, this.extension, { script: "datasets.js", title: "Dataset", element: "seesaw-dataset-app" });
+    panel.webview.html = panelHtml(panel.webview, this.extension, { script: "datasets.js", title: t("Dataset"), element: "seesaw-dataset-app" });
   }
 
   /** Another page on a file: what the editor does, without a webview. */
@@ -72,7 +73,7 @@ export class DatasetEditors implements vscode.CustomReadonlyEditorProvider, vsco
 export async function openDatasetFile(file: string | undefined): Promise<void> {
   const uri = file !== undefined ? vscode.Uri.file(file) : (activeDataset() ?? (await chooseDataset()));
   if (uri === undefined) return;
-  if (!datasetEndings.test(uri.path)) return void (await vscode.window.showWarningMessage(`${vscode.workspace.asRelativePath(uri)} is no dataset file: these end in .jsonl, .jsonl.gz, .jsonl.zst or .parquet.`));
+  if (!datasetEndings.test(uri.path)) return void (await vscode.window.showWarningMessage(t("{0} is no dataset file: these end in .jsonl, .jsonl.gz, .jsonl.zst or .parquet.", vscode.workspace.asRelativePath(uri))));
   await vscode.commands.executeCommand("vscode.openWith", uri, /\.jsonl$/i.test(uri.path) ? datasetEditorIds[1] : datasetEditorIds[0]);
 }
 
@@ -84,6 +85,6 @@ function activeDataset(): vscode.Uri | undefined {
 }
 
 async function chooseDataset(): Promise<vscode.Uri | undefined> {
-  const chosen = await vscode.window.showOpenDialog({ filters: { Datasets: ["jsonl", "gz", "zst", "parquet"] }, openLabel: "Open as Dataset" });
+  const chosen = await vscode.window.showOpenDialog({ filters: { [t("Datasets")]: ["jsonl", "gz", "zst", "parquet"] }, openLabel: t("Open as Dataset") });
   return chosen?.[0];
 }

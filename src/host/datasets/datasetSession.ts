@@ -2,13 +2,15 @@ import { basename } from "node:path";
 import { blockRows, type DatasetDetail, type DatasetLine, type DatasetProbe, type DatasetState, type FromDatasetPage, type ToDatasetPage } from "../../protocol/datasets.ts";
 import type { DatasetReader } from "../../storage/datasets/datasetReader.ts";
 import { messageOf } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import type { Log } from "../../util/log.ts";
 import { DatasetSearch } from "./datasetSearch.ts";
-import { factsKey, readFacts, type RowFacts, type RowFactsHost } from "./rowFacts.ts";
+import type { KnowledgeHost } from "../rows/rowKnowledge.ts";
+import { factsKey, readFacts, type RowFacts } from "./rowFacts.ts";
 import { readDetail, readLine } from "./rowText.ts";
 
 /** What a session needs of the rest of the extension. */
-export interface DatasetHost extends RowFactsHost {
+export interface DatasetHost extends KnowledgeHost {
   open(path: string): Promise<DatasetReader>;
   log: Log;
   showLog(): void;
@@ -170,7 +172,7 @@ export class DatasetSession {
     const status = this.reader?.status() ?? { rows: 0, complete: false, done: 0, total: 0, notes: [], changed: false };
     const { rows, complete, done, total, changed } = status;
     const kind = this.reader?.kind ?? "lines";
-    const empty = this.failure !== null ? { kind: "error" as const, title: "The file cannot be shown", detail: this.failure } : complete && rows === 0 ? { kind: "none" as const, title: "No rows", detail: "The file has no rows: every line of it is blank." } : null;
+    const empty = this.failure !== null ? { kind: "error" as const, title: t("The file cannot be shown"), detail: this.failure } : complete && rows === 0 ? { kind: "none" as const, title: t("No rows"), detail: t("The file has no rows: every line of it is blank.") } : null;
     const notes = [...status.notes.map(({ message }) => message), ...(this.facts?.problems ?? [])];
     return { version: this.version, name: basename(this.path), kind, rows, complete, done, total, columns: this.facts?.columns ?? [], replay: this.facts?.replay ?? false, notes, changed, text: kind === "lines" && total <= textLimit, empty };
   }

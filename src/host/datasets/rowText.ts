@@ -5,6 +5,7 @@ import { readRow, type RowProblem } from "../../domain/rows/readRow.ts";
 import { printable, rowPreview, showInvisible } from "../../domain/rows/rowPreview.ts";
 import { toTurns } from "../../domain/rows/turns.ts";
 import type { DatasetRow } from "../../storage/datasets/datasetReader.ts";
+import { t } from "../../util/l10n.ts";
 import { decodeUtf8, previewOf } from "../../util/lines.ts";
 
 /** Characters of a row that the list shows at most. */
@@ -19,7 +20,7 @@ export interface ReadLine {
 
 /** One line for the list: what the row is about, or what is wrong with it. */
 export function readLine(row: DatasetRow): ReadLine {
-  if (row.cut) return { preview: showInvisible(printable(previewOf(row, previewLength))), problem: `the row has ${formatBytes(row.length)}: it is shown by its beginning, and not compared with buffers and probes`, value: undefined };
+  if (row.cut) return { preview: showInvisible(printable(previewOf(row, previewLength))), problem: t("the row has {0}: it is shown by its beginning, and not compared with buffers and probes", formatBytes(row.length)), value: undefined };
   const { value, text, problems } = readRow(row.bytes, { line: row.line, offset: row.offset }, row.ended);
   const bad = problems.find(({ severity }) => severity === "error");
   if (value === undefined) return { preview: showInvisible(printable(text.slice(0, previewLength))), problem: bad === undefined ? null : problemText(bad), value };
@@ -39,7 +40,7 @@ export function readDetail(row: DatasetRow): { problems: string[]; turns: { role
 }
 
 function problemText({ line, column, message }: RowProblem): string {
-  return `line ${line}, column ${column}: ${message}`;
+  return t("line {0}, column {1}: {2}", line, column, message);
 }
 
 /** Indented JSON; numbers as they were written. The reader's limit on depth bounds the recursion. */

@@ -2,6 +2,7 @@ import { skillCurves, stageSpans, type CurvePoint } from "../../domain/report/re
 import { flagsInTimeOrder } from "../../domain/run/flagText.ts";
 import { encodeNumber } from "../../protocol/numbers.ts";
 import type { ChartPoint, DriftChart } from "../../protocol/webview.ts";
+import { t } from "../../util/l10n.ts";
 import type { ResolvedSelection } from "./driftChoices.ts";
 
 /** The chosen skill over the whole chain, from the same numbers as the report; null when there are none yet. */
@@ -17,7 +18,7 @@ export function readChart({ pipeline, chain, skill: id }: Pick<ResolvedSelection
     ownStage: curves.ownStage,
     stages,
     splits,
-    flags: curves.marks.map(({ x, entry: { state, title, text, stage, step } }) => ({ x, state, title: `${stage} step ${step}: ${title}`, text })),
+    flags: curves.marks.map(({ x, entry: { state, title, text, stage, step } }) => ({ x, state, title: t("{0} step {1}: {2}", stage, step, title), text })),
   };
 }
 

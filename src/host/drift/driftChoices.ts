@@ -3,6 +3,7 @@ import { ownReference, probeSetsOf, scoredCheckpoints, startReference, type Prob
 import type { Pipeline } from "../../domain/pipeline/pipelineModel.ts";
 import type { Split } from "../../protocol/runSpec.ts";
 import type { DriftChoices, DriftSelection } from "../../protocol/webview.ts";
+import { t } from "../../util/l10n.ts";
 import type { PipelineView } from "../workspaceModel.ts";
 
 /** A selection with every gap filled in. */
@@ -16,7 +17,7 @@ export interface ResolvedSelection {
   reference: string;
 }
 
-const splitWords: Record<Split, string> = { id: "in-domain", ood: "out-of-domain" };
+const splitWords: Record<Split, string> = { get id() { return t("in-domain"); }, get ood() { return t("out-of-domain"); } };
 
 /** What can be chosen, and what is chosen: what was asked for where it exists, else the most telling. Null: nothing to show. */
 export function resolveSelection(views: readonly PipelineView[], asked: DriftSelection): { resolved: ResolvedSelection | null; choices: DriftChoices } {
@@ -43,13 +44,13 @@ function referencesOf(chain: Chain, set: ProbeSet): DriftChoices["references"] {
   const scored = scoredCheckpoints(chain, set);
   if (scored.length === 0) return [];
   return [
-    { value: startReference, label: "the start of each stage" },
-    ...scored.map(({ label, stage }) => ({ value: label, label: stage === null ? `${label}, the base` : `${label}, after ${stage}` })),
+    { value: startReference, label: t("the start of each stage") },
+    ...scored.map(({ label, stage }) => ({ value: label, label: stage === null ? t("{0}, the base", label) : t("{0}, after {1}", label, stage) })),
   ];
 }
 
 /** A word for the worst flag of a skill, or null. */
 function flagOf(chain: Chain, skill: string): string | null {
   const states = Object.values(chain.newest).flatMap((run) => run.state.flags.filter((flag) => flag.skill === skill).map((flag) => flag.state));
-  return states.includes("confirmed") ? "loss confirmed" : states.includes("drifting") ? "drifting" : null;
+  return states.includes("confirmed") ? t("loss confirmed") : states.includes("drifting") ? t("drifting") : null;
 }

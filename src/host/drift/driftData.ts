@@ -1,13 +1,17 @@
 import type { ChainCheckpoint } from "../../domain/run/chain.ts";
-import type { DriftRow, DriftTable } from "../../domain/drift/drift.ts";
-import { compareWith, orderedDrift, startReference, withProbeSet, type Comparison, type OpenedSet } from "../../domain/drift/driftSelection.ts";
-import { filmstrip, type FilmCell as DomainCell, type FilmFrame, type Filmstrip } from "../../domain/drift/filmstrip.ts";
+import type { DriftRow } from "../../domain/drift/drift.ts";
+import type { DriftColumns } from "../../domain/drift/driftColumns.ts";
+import { compareWith, orderedColumns, shownCheckpoints, startReference, withProbeSet, type Comparison, type OpenedSet } from "../../domain/drift/driftSelection.ts";
+import { filmstripOf, type FilmCell as DomainCell, type FilmFrame, type Filmstrip } from "../../domain/drift/filmstrip.ts";
 import { firstDivergence } from "../../domain/drift/firstDivergence.ts";
-import { formatPlural } from "../../domain/format.ts";
+import { columnsOf, probeAt } from "../../domain/drift/traceData.ts";
+import { formatCount, formatPlural } from "../../domain/format.ts";
 import { promptText } from "../../domain/drift/promptText.ts";
+import { sequenceNoise, tokenNoise } from "../../domain/drift/tokenClasses.ts";
 import { encodeNumber } from "../../protocol/numbers.ts";
 import type { CheckMark, DriftCheckpoint, DriftFilm, DriftPrompt, FilmCell } from "../../protocol/webview.ts";
 import type { TraceReader, TraceStore } from "../../storage/traces/traceStore.ts";
+import { t } from "../../util/l10n.ts";
 import type { ResolvedSelection } from "./driftChoices.ts";
 
 /** The prompts of a probe set with their drift, ready to be sent. */
@@ -34,13 +38,39 @@ interface Opened extends OpenedSet<TraceReader> {
   comparison: Comparison;
 }
 
-/** All prompts of the selected probe set under all checkpoints, the most drifted first. */
+/**
+ * Reads the numbers of every trace of the set, with a pause between them: of a hundred thousand probes each takes a moment,
+ * and the editor must not wait for all. What cannot be read is told by who needs it.
+ */
+export async function readAhead({ chain, skill, split }: ResolvedSelection, store: TraceStore): Promise<void> {
+  for (const { traces } of shownCheckpoints(chain, { skill, split })) {
+    const path = traces[`${skill}.${split}`];
+    if (path === undefined) continue;
+    try {
+      const reader = store.open(path);
+      try {
+        columnsOf(reader);
+      } finally {
+        reader.close();
+      }
+    } catch {
+      continue;
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** The prompts of the selected probe set under all checkpoints, the most drifted first. Only those that are sent are read. */
 export function readList(selection: ResolvedSelection, store: TraceStore): DriftList {
   return withTraces(selection, store, (open) => {
-    const table = orderedDrift(open.comparison);
-    const checkpoints = open.shown.map((checkpoint) => describe(checkpoint, selection, open, table));
-    const prompts = table.rows.slice(0, listLimit).map(promptOf);
-    return { checkpoints, prompts, notes: notesOf(table, checkpoints) };
+    const found = orderedColumns(open.comparison);
+    const checkpoints = open.shown.map((checkpoint) => describe(checkpoint, selection, open, found));
+    if (found === null) return { checkpoints, prompts: [], notes: notesOf(found, checkpoints) };
+    const prompts = Array.from(found.order.subarray(0, listLimit)).flatMap((place) => {
+      const probe = probeAt(found.anchor, found.probes.rows[place] as number);
+      return probe === null ? [] : [promptOf(found.row(place, probe))];
+    });
+    return { checkpoints, prompts, notes: notesOf(found, checkpoints) };
   });
 }
 
@@ -48,11 +78,7 @@ export function readList(selection: ResolvedSelection, store: TraceStore): Drift
 export function readFilm(selection: ResolvedSelection, row: number, token: number | null, store: TraceStore): DriftFilm | null {
   return withTraces(selection, store, ({ comparison: { reference, compared }, problems }) => {
     const anchor = reference ?? compared.find(({ trace }) => trace !== null)?.trace ?? null;
-    const probes = anchor?.probes() ?? [];
-    const probe = probes.find((one) => one.row === row);
-    if (probe === undefined) return null;
-    const copies = probes.filter((one) => one.hash === probe.hash && one.status === "ok");
-    const strip = filmstrip(reference, compared, probe.hash, Math.max(0, copies.indexOf(probe)));
+    const strip = anchor === null ? null : filmstripOf(anchor, row, reference, compared);
     if (strip === null) return null;
     const total = strip.tokens.length;
     const from = firstShown(total, token ?? worstToken(strip));
@@ -74,6 +100,21 @@ export function readFilm(selection: ResolvedSelection, row: number, token: numbe
         diverges: frame.generated === null ? null : firstDivergence(strip.probe.reference, frame.generated),
       })),
     };
+  });
+}
+
+/** What rescoring alone can change, in nats: the largest of what is compared. */
+export interface Noise {
+  token: number;
+  sequence: number;
+}
+
+/** The noise floor of a selection; null where nothing is compared. */
+export function readNoise(selection: ResolvedSelection, store: TraceStore): Noise | null {
+  return withTraces(selection, store, ({ comparison: { reference: common, compared } }) => {
+    const pairs = compared.flatMap(({ trace, reference = common }) => (trace === null || reference === null ? [] : [[reference.meta, trace.meta] as const]));
+    if (pairs.length === 0) return null;
+    return { token: Math.max(...pairs.map((pair) => tokenNoise(...pair))), sequence: Math.max(...pairs.map((pair) => sequenceNoise(...pair))) };
   });
 }
 
@@ -108,20 +149,20 @@ function withTraces<T>(selection: ResolvedSelection, store: TraceStore, use: (op
   });
 }
 
-function describe(checkpoint: ChainCheckpoint, selection: ResolvedSelection, open: Opened, table: DriftTable): DriftCheckpoint {
+function describe(checkpoint: ChainCheckpoint, selection: ResolvedSelection, open: Opened, found: DriftColumns | null): DriftCheckpoint {
   const { label, stage } = checkpoint;
-  const note = table.notes.find((one) => one.label === label);
+  const note = found?.columns.find((one) => one.label === label);
   const compared = open.comparison.compared.find((one) => one.label === label);
   const scored = compared?.trace != null;
   // Without a reference of its own on purpose: the reference itself, what came before it, the base among stage starts.
   const anchor = compared?.reference === null;
-  const problem = open.problems.get(label) ?? (scored && !anchor ? note?.message ?? null : null);
+  const problem = open.problems.get(label) ?? (scored && !anchor ? note?.note ?? null : null);
   const stale = checkpoint.status === "stale" ? checkpoint.reason : null;
   return {
     label,
     stage,
     state: !scored ? "missing" : anchor || note?.comparable !== false ? "scored" : "not-comparable",
-    note: problem ?? stale ?? (scored ? null : checkpoint.reason ?? `${label} has not been scored on these prompts.`),
+    note: problem ?? stale ?? (scored ? null : checkpoint.reason ?? t("{0} has not been scored on these prompts.", label)),
     isReference: label === selection.reference,
     against: anchor || !scored ? null : againstOf(checkpoint, selection, open),
   };
@@ -151,11 +192,13 @@ function oneLine(text: string): string {
   return line.length > lineLimit ? `${Array.from(line).slice(0, lineLimit).join("")}…` : line;
 }
 
-function notesOf(table: DriftTable, checkpoints: readonly DriftCheckpoint[]): string[] {
+function notesOf(found: DriftColumns | null, checkpoints: readonly DriftCheckpoint[]): string[] {
   const notes = checkpoints.flatMap(({ label, note }) => (note === null ? [] : [`${label}: ${note}`]));
-  if (table.rows.length > listLimit) notes.push(`Only the first ${listLimit} of ${table.rows.length} prompts are listed.`);
-  const [skipped] = table.skipped;
-  if (skipped !== undefined) notes.push(`${formatPlural(table.skipped.length, "row")} could not be scored (line ${skipped.line}: ${skipped.reason})`);
+  if (found === null) return notes;
+  const { order, skipped, probes, anchor } = found;
+  if (order.length > listLimit) notes.push(t("Only the first {0} of {1} prompts are listed.", formatCount(listLimit), formatCount(order.length)));
+  const [first] = skipped;
+  if (first !== undefined) notes.push(t("{0} could not be scored (line {1}: {2})", formatPlural(skipped.length, "row"), probes.lines[first] ?? 0, probeAt(anchor, probes.rows[first] as number)?.reason ?? t("it was skipped when scored")));
   return notes;
 }
 

@@ -1,11 +1,14 @@
-import { emptySelection, type DriftAction, type DriftEmpty, type DriftFilm, type DriftSelection, type DriftSnapshot, type FromWebview, type ToWebview } from "../../protocol/webview.ts";
+import { emptySelection, type DriftAction, type DriftEmpty, type DriftFilm, type DriftSelection, type DriftSnapshot, type FromWebview, type PictureRequest, type ToWebview } from "../../protocol/webview.ts";
 import type { TraceStore } from "../../storage/traces/traceStore.ts";
-import { messageOf } from "../../util/errors.ts";
+import { AppError, messageOf } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import type { Log } from "../../util/log.ts";
+import { livePart, type LiveLook, type LiveShow } from "../live/liveShow.ts";
 import type { PipelineView } from "../workspaceModel.ts";
 import { resolveSelection, type ResolvedSelection } from "./driftChoices.ts";
 import { readChart } from "./driftChart.ts";
-import { readFilm, readList, type DriftList } from "./driftData.ts";
+import { readAhead, readFilm, readList, readNoise, type DriftList } from "./driftData.ts";
+import { pictureAbout } from "./driftPicture.ts";
 
 /** What a session needs of the rest of the extension. */
 export interface DriftHost {
@@ -16,8 +19,20 @@ export interface DriftHost {
   trusted(): boolean;
   run(action: DriftAction): void;
   openLine(file: string, line: number): void;
+  /** Nobody waits for live scores any more. */
+  cancelLive(): void;
 }
 
+/** A picture, and what it shows. */
+export interface DriftPicture {
+  png: Uint8Array;
+  resolved: ResolvedSelection;
+}
+
+type PictureAnswer = Pick<Extract<FromWebview, { type: "picture" }>, "png" | "problem">;
+
+/** How long a page may take to be read, and to draw itself, in ms. */
+const patience = 15_000;
 /** A film of 400 tokens under five checkpoints is about 1 MB. */
 const mostFilms = 24;
 
@@ -30,6 +45,7 @@ const nothing: DriftSnapshot = {
   prompts: [],
   notes: [],
   film: null,
+  live: null,
   chart: null,
   busy: false,
 };
@@ -51,6 +67,13 @@ export class DriftSession {
   private listKey = "";
   /** The films shown last, by what they were made from: going back and forth reads nothing. */
   private readonly films = new Map<string, DriftFilm | null>();
+  /** Who waits for a picture, by its turn. */
+  private readonly pictures = new Map<number, (answer: PictureAnswer) => void>();
+  private pictureTurn = 0;
+  private live: LiveShow | null = null;
+  private look: LiveLook = { row: 0, token: null };
+  /** The last live part and what it was made from: while it is the same, it is not sent again. */
+  private liveMade: { show: LiveShow; look: LiveLook; part: ReturnType<typeof livePart> } | null = null;
 
   constructor(host: DriftHost, post: (message: ToWebview) => void) {
     this.host = host;
@@ -78,8 +101,16 @@ export class DriftSession {
         return this.update();
       case "openRow":
         return this.openRow(message.row);
+      case "lookLive":
+        this.look = { row: message.row, token: message.token };
+        return this.update(true);
+      case "leaveLive":
+        this.host.cancelLive();
+        return this.showLive(null);
       case "run":
         return this.host.run(message.action);
+      case "picture":
+        return this.pictures.get(message.turn)?.(message);
       case "error":
         return this.host.log.error(`Token Drift page: ${message.message}`);
     }
@@ -90,8 +121,25 @@ export class DriftSession {
     return this.state.selection;
   }
 
+  /** What the page shows, as it was last told. */
+  get shown(): DriftSnapshot {
+    return this.state;
+  }
+
+  /** Shows rows scored live in place of what was recorded, or what was recorded again. */
+  showLive(show: LiveShow | null): void {
+    if (show === this.live) return;
+    const lines = (one: LiveShow | null): string => JSON.stringify([one?.file, one?.rows.map(({ line }) => line)]);
+    // Asked again while a row is edited: the person stays at the row looked at.
+    this.look = lines(show) === lines(this.live) ? { ...this.look, token: null } : { row: 0, token: null };
+    this.live = show;
+    if (this.open) this.update(true);
+  }
+
   /** Chooses from outside, e.g. from a flag in the tree. */
   select(change: Partial<DriftSelection>): void {
+    if (this.live?.progress != null) this.host.cancelLive();
+    this.live = null;
     this.asked = { ...this.asked, reference: null, row: null, token: null, ...change };
     if (this.open) this.update();
   }
@@ -99,6 +147,30 @@ export class DriftSession {
   /** Runs or pipelines changed: read what is new without a word, so that a page does not blink while a stage runs. */
   refresh(): void {
     if (this.open) this.update(true);
+  }
+
+  /** The page as a PNG: waits until it shows what was asked for. AppError("not-found") where there is nothing to draw. */
+  async picture(ask: (request: PictureRequest) => void): Promise<DriftPicture> {
+    const late = Date.now() + patience;
+    while ((!this.open || this.reading) && Date.now() < late) await new Promise((resolve) => setTimeout(resolve, 50));
+    const { resolved } = resolveSelection(this.host.views(), this.asked);
+    if (this.live !== null) throw new AppError("not-found", t("What is shown was scored live and comes from no run: go back to the recorded prompts to draw them."));
+    if (resolved === null || this.state.empty !== null) throw new AppError("not-found", t("There is nothing to draw yet: run a stage first."));
+    const about = pictureAbout(resolved, readNoise(resolved, await this.host.traces()), new Date());
+    const turn = ++this.pictureTurn;
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      const { png, problem } = await new Promise<PictureAnswer>((resolve) => {
+        this.pictures.set(turn, resolve);
+        timer = setTimeout(() => resolve({ png: null, problem: t("The page did not answer: show Token Drift and export again.") }), patience);
+        ask({ type: "picture", turn, about });
+      });
+      if (png === null) throw new AppError("not-found", problem ?? t("There is nothing to draw yet: run a stage first."));
+      return { png, resolved };
+    } finally {
+      clearTimeout(timer);
+      this.pictures.delete(turn);
+    }
   }
 
   /** The page is gone or hidden; it will say `ready` again. */
@@ -136,15 +208,21 @@ export class DriftSession {
 
   private async compute(): Promise<DriftSnapshot> {
     const { resolved, choices } = resolveSelection(this.host.views(), this.asked);
+    if (this.live !== null) {
+      this.listKey = "";
+      return { ...nothing, choices, selection: this.selectionOf(resolved), ...this.livePart(this.live) };
+    }
     if (resolved === null) {
       this.listKey = "";
       return { ...nothing, choices, selection: this.asked, empty: this.emptyWorkspace() };
     }
-    const selection = { pipeline: resolved.view.uri.fsPath, skill: resolved.skill, split: resolved.split, reference: resolved.reference, row: this.asked.row, token: this.asked.token };
+    const selection = this.selectionOf(resolved);
     try {
       const traces = await this.host.traces();
       const key = keyOf(resolved);
-      const list: DriftList = key === this.listKey && this.state.empty === null ? this.state : readList(resolved, traces);
+      const known = key === this.listKey && this.state.empty === null;
+      if (!known) await readAhead(resolved, traces);
+      const list: DriftList = known ? this.state : readList(resolved, traces);
       if (key !== this.listKey) this.films.clear();
       this.listKey = key;
       const chart = readChart(resolved);
@@ -156,8 +234,18 @@ export class DriftSession {
     } catch (error) {
       this.listKey = "";
       this.host.log.error(`Token Drift of ${resolved.skill}: ${messageOf(error)}`);
-      return { ...nothing, choices, selection, empty: { kind: "error", title: "The traces cannot be read", detail: messageOf(error), actions: [{ label: "Show Log", action: "showLog" }] } };
+      return { ...nothing, choices, selection, empty: { kind: "error", title: t("The traces cannot be read"), detail: messageOf(error), actions: [{ label: t("Show Log"), action: "showLog" }] } };
     }
+  }
+
+  private selectionOf(resolved: ResolvedSelection | null): DriftSelection {
+    if (resolved === null) return this.asked;
+    return { pipeline: resolved.view.uri.fsPath, skill: resolved.skill, split: resolved.split, reference: resolved.reference, row: this.asked.row, token: this.asked.token };
+  }
+
+  private livePart(show: LiveShow): ReturnType<typeof livePart> {
+    if (this.liveMade?.show !== show || this.liveMade.look !== this.look) this.liveMade = { show, look: this.look, part: livePart(show, this.look) };
+    return this.liveMade.part;
   }
 
   /** A film from those shown last, or a new one. They belong to the list that was read last. */
@@ -176,23 +264,25 @@ export class DriftSession {
     const broken = this.host.views().find((view) => view.shown === null);
     if (broken !== undefined) {
       const [first] = broken.diagnostics.filter(({ severity }) => severity === "error");
-      const detail = first === undefined ? "It could not be read." : `Line ${first.range.line}: ${first.message}`;
-      return { kind: "error", title: `${broken.label} has errors`, detail, actions: [{ label: "Open Pipeline File", action: "openPipeline" }] };
+      const detail = first === undefined ? t("It could not be read.") : t("Line {0}: {1}", first.range.line, first.message);
+      return { kind: "error", title: t("{0} has errors", broken.label), detail, actions: [{ label: t("Open Pipeline File"), action: "openPipeline" }] };
     }
-    return { kind: "none", title: "No pipeline yet", detail: "Open a folder with a seesaw.yaml: it names the base model, the skills to watch and the stages to train.", actions: [] };
+    return { kind: "none", title: t("No pipeline yet"), detail: t("Open a folder with a seesaw.yaml: it names the base model, the skills to watch and the stages to train."), actions: [] };
   }
 
   private emptySet(resolved: ResolvedSelection): DriftEmpty {
     if (resolved.view.listing.runs.length === 0) {
-      const detail = "Run a stage: every skill's prompts are then scored token by token, at its start and as it goes.";
-      if (this.host.trusted()) return { kind: "none", title: "Nothing has been scored yet", detail, actions: [{ label: "Run Stage", action: "runStage" }] };
-      return { kind: "none", title: "Nothing has been scored yet", detail: `${detail} Nothing is started before you trust this workspace.`, actions: [] };
+      const detail = t("Run a stage: every skill's prompts are then scored token by token, at its start and as it goes.");
+      if (this.host.trusted()) return { kind: "none", title: t("Nothing has been scored yet"), detail, actions: [{ label: t("Run Stage"), action: "runStage" }] };
+      return { kind: "none", title: t("Nothing has been scored yet"), detail: `${detail} ${t("Nothing is started before you trust this workspace.")}`, actions: [] };
     }
-    const detail = "No finished run has scored these prompts. They are scored when a stage starts, as it goes, and at its end.";
-    return { kind: "none", title: `${resolved.skill} has no scores yet`, detail, actions: [] };
+    const detail = t("No finished run has scored these prompts. They are scored when a stage starts, as it goes, and at its end.");
+    return { kind: "none", title: t("{0} has no scores yet", resolved.skill), detail, actions: [] };
   }
 
   private openRow(row: number): void {
+    const scored = this.live?.rows[row];
+    if (this.live !== null && scored !== undefined) return this.host.openLine(this.live.file, scored.line);
     const { resolved } = resolveSelection(this.host.views(), this.asked);
     const prompt = this.state.prompts.find((one) => one.row === row);
     const probes = resolved?.pipeline.skills.find(({ id }) => id === resolved.skill)?.probes;

@@ -1,8 +1,10 @@
 import * as vscode from "vscode";
 import type { ViewId } from "../../ids.ts";
-import type { DriftSelection, FromWebview, ToWebview } from "../../protocol/webview.ts";
+import type { DriftSelection, DriftSnapshot, FromWebview, PictureRequest, ToWebview } from "../../protocol/webview.ts";
+import { t } from "../../util/l10n.ts";
+import type { LiveShow } from "../live/liveShow.ts";
 import { panelHtml, panelResources } from "../panelHtml.ts";
-import { DriftSession, type DriftHost } from "./driftSession.ts";
+import { DriftSession, type DriftHost, type DriftPicture } from "./driftSession.ts";
 
 const viewId = "seesaw.drift" satisfies ViewId;
 
@@ -33,7 +35,7 @@ export class DriftView implements vscode.WebviewViewProvider, vscode.Disposable 
       this.session.close();
       if (this.view === view) this.view = undefined;
     });
-    view.webview.html = panelHtml(view.webview, this.extension, { script: "webview.js", title: "Token Drift", element: "seesaw-drift-app" });
+    view.webview.html = panelHtml(view.webview, this.extension, { script: "webview.js", title: t("Token Drift"), element: "seesaw-drift-app" });
   }
 
   /** Brings the view to the front, with a selection if one is given. */
@@ -42,9 +44,25 @@ export class DriftView implements vscode.WebviewViewProvider, vscode.Disposable 
     await vscode.commands.executeCommand(`${viewId}.focus`);
   }
 
+  /** Shows rows scored live, or what was recorded again. */
+  showLive(show: LiveShow | null): void {
+    this.session.showLive(show);
+  }
+
+  /** The page's state, as it was last told. */
+  get shown(): DriftSnapshot {
+    return this.session.shown;
+  }
+
   /** What the view shows. */
   get selection(): DriftSelection {
     return this.session.selection;
+  }
+
+  /** What the view shows, as a PNG. */
+  async picture(): Promise<DriftPicture> {
+    await this.show();
+    return this.session.picture((request) => this.post(request));
   }
 
   /** Runs or pipelines changed. */
@@ -57,7 +75,7 @@ export class DriftView implements vscode.WebviewViewProvider, vscode.Disposable 
     this.registration.dispose();
   }
 
-  private post(message: ToWebview): void {
+  private post(message: ToWebview | PictureRequest): void {
     void this.view?.webview.postMessage(message);
   }
 }

@@ -1,16 +1,16 @@
 import { statSync } from "node:fs";
+import { columnsOf, probeAt } from "../../domain/drift/traceData.ts";
 import type { TraceReader, TraceStore, TraceSummaryRow } from "../../storage/traces/traceStore.ts";
 
 interface Entry {
   reader: TraceReader;
   /** Changes when the file is written anew. */
   stamp: string;
-  bytes: number;
   users: number;
   summary: TraceSummaryRow[] | null;
 }
 
-/** More traces, or more bytes of them, are not kept open. A probe set of eight checkpoints takes eight. */
+/** More traces, or more bytes of them in memory, are not kept open. A probe set of eight checkpoints takes eight. */
 const mostTraces = 24;
 const mostBytes = 256e6;
 /** Nobody looks any more: the files are let go, so that a run folder can be deleted on every system. */
@@ -46,7 +46,7 @@ export class TraceCache {
     const stamp = `${stat.mtimeMs} ${stat.size} ${stat.ino}`;
     const known = this.entries.get(path);
     if (known !== undefined && known.stamp !== stamp) this.drop(path);
-    const entry = this.entries.get(path) ?? { reader: store.open(path), stamp, bytes: stat.size, users: 0, summary: null };
+    const entry = this.entries.get(path) ?? { reader: store.open(path), stamp, users: 0, summary: null };
     // Last in the map is used last.
     this.entries.delete(path);
     this.entries.set(path, entry);
@@ -65,6 +65,8 @@ export class TraceCache {
       meta: reader.meta,
       segments: reader.segments,
       probes: () => reader.probes(),
+      columns: () => columnsOf(reader),
+      probe: (row) => probeAt(reader, row),
       tokens: (row) => reader.tokens(row),
       tokenBytes: (id) => reader.tokenBytes(id),
       summary: () => (entry.summary ??= reader.summary()),
@@ -78,7 +80,7 @@ export class TraceCache {
   }
 
   private trim(): void {
-    const total = (): number => [...this.entries.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+    const total = (): number => [...this.entries.values()].reduce((sum, { reader }) => sum + (reader.heldBytes ?? 0), 0);
     for (const [path, { users }] of [...this.entries]) {
       if (this.entries.size <= this.limits.traces && total() <= this.limits.bytes) return;
       if (users === 0) this.drop(path);

@@ -1,26 +1,27 @@
+import type { Filmstrip } from "../../domain/drift/filmstrip.ts";
 import { promptText } from "../../domain/drift/promptText.ts";
 import { encodeNumber } from "../../protocol/numbers.ts";
 import type { DriftFilm } from "../../protocol/webview.ts";
-import { liveFilmstrip, type LivePlace, type LiveScores } from "./liveTraces.ts";
 
 const alternatives = 6;
+/** Tokens that are sent at once, as of a recorded film. */
+const filmLimit = 400;
 
-/** Live scores as the film of the Token Drift page; null when no checkpoint could score the row. */
-export function liveFilm(results: readonly LiveScores[], place: LivePlace): DriftFilm | null {
-  const strip = liveFilmstrip(results, place);
-  if (strip === null) return null;
-  const { probe, tokens, frames } = strip;
+/** A strip of live scores as the film of the Token Drift page. `token`: what a long one is cut around; null: the one that fell most. */
+export function liveFilm({ probe, tokens, frames }: Filmstrip, row: number, token: number | null): DriftFilm {
+  const from = Math.max(0, Math.min((token ?? worstToken(frames)) - filmLimit / 2, tokens.length - filmLimit));
+  const shown = tokens.slice(from, from + filmLimit);
   return {
-    row: probe.row,
-    line: place.line,
+    row,
+    line: probe.line,
     prompt: promptText(probe.prompt),
     reference: probe.reference,
-    from: 0,
+    from,
     total: tokens.length,
-    tokens: tokens.map(({ display, segment, group }, index) => ({ display, segment, continues: group === tokens[index - 1]?.group })),
+    tokens: shown.map(({ display, segment, group }, index) => ({ display, segment, continues: group === tokens[from + index - 1]?.group })),
     rows: frames.map(({ cells, why, note, delta }, checkpoint) => ({
       checkpoint,
-      cells: cells?.map((cell) => ({
+      cells: cells?.slice(from, from + filmLimit).map((cell) => ({
         logprob: encodeNumber(cell.logprob),
         change: cell.delta === null ? null : encodeNumber(cell.delta),
         rank: cell.rank + 1,
@@ -35,4 +36,12 @@ export function liveFilm(results: readonly LiveScores[], place: LivePlace): Drif
       diverges: null,
     })),
   };
+}
+
+function worstToken(frames: Filmstrip["frames"]): number {
+  let [worst, fall] = [0, 0];
+  for (const { cells } of frames) {
+    for (const [index, { delta }] of cells?.entries() ?? []) if (delta !== null && delta < fall) [worst, fall] = [index, delta];
+  }
+  return worst;
 }

@@ -1,32 +1,50 @@
+import { probeSetsOf } from "../../domain/drift/driftSelection.ts";
 import type { ScoreRequest } from "../../inference/scorer.ts";
 import { AppError } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import { joinPath } from "../../util/paths.ts";
 import type { PipelineView } from "../workspaceModel.ts";
 
-/** The checkpoints of a chain that are on this disk, each with the one it is compared with: its stage's start. */
+export interface PlannedCheckpoint {
+  label: string;
+  /** Null for the base. */
+  stage: string | null;
+  folder: string;
+  /** The one it is compared with, its stage's start; null: none is here. */
+  against: string | null;
+  /** Why its weights are not of the newest chain; null: they are. */
+  stale: string | null;
+}
+
+/** The checkpoints of a chain that are on this disk, and what else scoring a row under them takes. */
 export interface LivePlan {
-  checkpoints: { label: string; folder: string; against: string | null }[];
+  checkpoints: PlannedCheckpoint[];
   graphs: string;
   topK: number;
+  /** Recorded traces that may know the noise of scoring: of the file's own probe set, else of any. One for each checkpoint. */
+  traces: string[];
 }
 
 /** What a file is scored under. AppError("not-found") when no pipeline is meant. */
 export function planFor(views: readonly PipelineView[], file: string): LivePlan {
   const view = viewOf(views, file);
   const [pipeline, chain] = [view?.shown ?? null, view?.chain ?? null];
-  if (pipeline === null || chain === null) throw new AppError("not-found", "There is no pipeline with checkpoints for this file. Open the folder with its seesaw.yaml.");
-  const there = chain.checkpoints.flatMap(({ label, stage, path }) => {
+  if (pipeline === null || chain === null) throw new AppError("not-found", t("There is no pipeline with checkpoints for this file. Open the folder with its seesaw.yaml."));
+  const there = chain.checkpoints.flatMap(({ label, stage, path, status, reason }) => {
     const folder = stage === null ? pipeline.base : path;
     if (folder === null) return [];
     const from = pipeline.stages.find(({ id }) => id === stage)?.from ?? null;
     const start = chain.checkpoints.find((one) => one.stage === from)?.label ?? null;
-    return [{ label, folder, against: stage === null ? null : start }];
+    return [{ label, stage, folder, against: stage === null ? null : start, stale: status === "stale" ? reason : null }];
   });
   const labels = new Set(there.map(({ label }) => label));
+  const sets = pipeline.skills.flatMap((skill) => probeSetsOf(skill).map(({ split }) => ({ key: `${skill.id}.${split}`, own: (split === "ood" ? skill.probes.ood : skill.probes.id) === file })));
+  const wanted = sets.some(({ own }) => own) ? sets.filter(({ own }) => own) : sets;
   return {
     checkpoints: there.map((one) => ({ ...one, against: one.against !== null && labels.has(one.against) ? one.against : null })),
     graphs: joinPath(pipeline.root, ".seesaw/cache/graphs"),
     topK: pipeline.stages[0]?.probe.top_k ?? 8,
+    traces: chain.checkpoints.flatMap(({ traces }) => wanted.flatMap(({ key }) => traces[key] ?? []).slice(0, 1)),
   };
 }
 

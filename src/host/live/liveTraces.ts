@@ -2,6 +2,7 @@ import { filmstrip, type Filmstrip } from "../../domain/drift/filmstrip.ts";
 import type { ComparedTrace, TraceData } from "../../domain/drift/traceData.ts";
 import type { ProbeRow, TokenScores, TraceMeta } from "../../protocol/trace.ts";
 import type { CheckpointScores, ScoredRow } from "../../inference/scorer.ts";
+import type { NoiseFloor } from "./noiseFloor.ts";
 
 /** Scores of one row under one checkpoint, and the label of the checkpoint it is compared with. */
 export interface LiveScores extends CheckpointScores {
@@ -9,9 +10,11 @@ export interface LiveScores extends CheckpointScores {
   against: string | null;
 }
 
-/** The row's place in its file, for what is shown; live scores have no trace that would know it. */
+/** What live scores have no trace for that would know it. */
 export interface LivePlace {
+  /** The row's line in its file. */
   line: number;
+  noise: NoiseFloor | null;
 }
 
 const hash = "live";
@@ -27,7 +30,7 @@ export function liveFilmstrip(results: readonly LiveScores[], place: LivePlace):
 }
 
 /** One row's scores in the form that the drift maths reads. */
-function liveTrace({ scores, vocabulary, prompt, reference, mask }: ScoredRow, { line }: LivePlace): TraceData {
+function liveTrace({ scores, vocabulary, prompt, reference, mask }: ScoredRow, { line, noise }: LivePlace): TraceData {
   const count = scores.ids.length;
   const nll = -scores.logprob.reduce((sum, value) => sum + value, 0);
   const worst = scores.logprob.reduce((low, value, index) => (value < (scores.logprob[low] as number) ? index : low), 0);
@@ -40,6 +43,7 @@ function liveTrace({ scores, vocabulary, prompt, reference, mask }: ScoredRow, {
   const meta: TraceMeta = {
     schema: "1.0", run: "", stage: "", step: 0, skill: "", split: "id", engine: "onnxruntime", dtype: "float32", attention: "graph", batch_size: 1, temperature: 1,
     tokenizer_hash: "", template_hash: "", probe_set_hash: "", top_k: scores.topkIds.length / Math.max(1, count), mask, weights_hash: "", device: "cpu",
+    ...(noise === null ? {} : { noise }),
   };
   return { meta, segments: [], probes: () => [probe], tokens: () => tokens, tokenBytes: (id) => vocabulary.get(id) ?? null, summary: () => [] };
 }

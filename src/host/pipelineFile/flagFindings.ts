@@ -1,5 +1,6 @@
 import type { SourceRange } from "../../domain/pipeline/pipelineModel.ts";
 import { flagsOfRun, probeSetName } from "../../domain/run/flagText.ts";
+import { t } from "../../util/l10n.ts";
 import type { PipelineView } from "../workspaceModel.ts";
 
 /** A raised flag where its stage stands in `seesaw.yaml`. */
@@ -26,7 +27,7 @@ export function flagFindings(view: PipelineView): FlagFinding[] {
       const confirmed = flag.state === "confirmed";
       const message = entries.findLast(({ id }) => id === flag.id)?.text ?? "";
       const file = shown.skills.find(({ id }) => id === flag.skill)?.probes[flag.split];
-      const probes = file === undefined ? null : { file, message: `The probes of ${probeSetName(flag.skill, flag.split)}` };
+      const probes = file === undefined ? null : { file, message: t("The probes of {0}", probeSetName(flag.skill, flag.split)) };
       return [{ file: view.uri.fsPath, range: stage.range, severity: confirmed ? "warning" : "info", code: confirmed ? "flag-confirmed" : "flag-drifting", message, probes }];
     });
   });

@@ -6,6 +6,7 @@ import { showBlanks } from "../../domain/drift/tokenText.ts";
 import { formatDrift, formatPercent, formatPlural, formatSigned } from "../../domain/format.ts";
 import { probeSetName } from "../../domain/run/flagText.ts";
 import type { CommandId } from "../../ids.ts";
+import { t } from "../../util/l10n.ts";
 import type { LineRow } from "./lineRows.ts";
 import type { KnownProbe, RowKnowledge } from "./rowKnowledge.ts";
 import { absences, replayText, targetOf, unscoredText } from "./rowWords.ts";
@@ -18,6 +19,9 @@ const tokenLimit = 80;
 const answerLimit = 300;
 const fallLimit = 4;
 const memberLimit = 6;
+
+/** Between the columns of a table, where VS Code's hovers leave no room. The last sign has no width: without it Markdown trims the blanks. */
+const gap = "\u00a0\u00a0\u00a0\u2060";
 
 const brackets: Record<TokenClass, string> = { kept: "", weakened: "‹›", lost: "«»" };
 
@@ -50,20 +54,20 @@ export function rowHover(row: LineRow, knowledge: RowKnowledge): string | null {
 function probeParts(probe: KnownProbe, { film: filmOf, sources }: RowKnowledge): string[] {
   const film = filmOf(probe);
   const { set, against, row } = probe;
-  const what = against === startReference ? "the start of each stage" : against;
-  const parts = [`**${escapeMarkdown(probeSetName(set.skill, set.split))}**${of(sources?.scores)} · compared with ${escapeMarkdown(what)} · [Show Token Drift](command:${hoverCommand}?${encodeURIComponent(JSON.stringify([targetOf(probe)]))})`];
-  parts.push(`*${literal(promptText(row.prompt), answerLimit) || "no prompt"}*`);
+  const what = against === startReference ? t("the start of each stage") : against;
+  const parts = [`**${escapeMarkdown(probeSetName(set.skill, set.split))}**${of(sources?.scores)} · ${escapeMarkdown(t("compared with {0}", what))} · [${t("Show Token Drift")}](command:${hoverCommand}?${encodeURIComponent(JSON.stringify([targetOf(probe)]))})`];
+  parts.push(`*${literal(promptText(row.prompt), answerLimit) || escapeMarkdown(t("no prompt"))}*`);
   if (film === null) return parts;
   const from = Math.max(0, Math.min(worstPlace(film) - tokenLimit / 2, film.tokens.length - tokenLimit));
-  const lines = film.frames.map((frame) => `| ${escapeMarkdown(frame.label)} | ${mark(frame.correct)} | ${escapeMarkdown(formatDrift(frame.delta))} | ${frameText(frame, film, from)} |`);
-  parts.push(["| | | nats | reference answer: ‹weakened› «lost» |", "|:--|:-:|--:|:--|", ...lines].join("\n"));
+  const lines = film.frames.map((frame) => `| ${escapeMarkdown(frame.label)}${gap} | ${mark(frame.correct)}${gap} | ${escapeMarkdown(formatDrift(frame.delta))}${gap} | ${frameText(frame, film, from)} |`);
+  parts.push([`| | | nats${gap} | ${t("reference answer: ‹weakened› «lost»")} |`, "|:--|:-:|--:|:--|", ...lines].join("\n"));
   parts.push(...fallen(film), ...answers(film));
   return parts;
 }
 
 /** Which pipeline is meant, where there are several. */
 function of(label: string | undefined): string {
-  return label === undefined ? "" : ` of ${escapeMarkdown(label)}`;
+  return label === undefined ? "" : escapeMarkdown(t(" of {0}", label));
 }
 
 function mark(correct: boolean | null): string {
@@ -79,7 +83,7 @@ function worstPlace({ frames }: Filmstrip): number {
 
 /** The same tokens in every line, what fell beyond the noise in brackets: they need no colour. Neighbours share a pair. */
 function frameText({ cells, why }: FilmFrame, { tokens }: Filmstrip, from: number): string {
-  if (cells === null) return literal(why ?? "not scored", answerLimit);
+  if (cells === null) return literal(why ?? t("not scored"), answerLimit);
   let [text, open] = ["", ""];
   for (const [index, { display, terminator }] of tokens.slice(from, from + tokenLimit).entries()) {
     const cell = cells[from + index];
@@ -99,11 +103,11 @@ function fallen({ frames, tokens }: Filmstrip): string[] {
   if (frame === undefined || fell.length === 0) return [];
   const lines = fell.slice(0, fallLimit).map(({ cell, delta, token }) => {
     const [top] = cell.alternatives;
-    const instead = top === undefined || top.isReference ? "" : `; it would write ‘${escapeMarkdown(top.display)}’ (${escapeMarkdown(formatPercent(top.probability, 0))})`;
-    return `- ‘${escapeMarkdown(token?.display ?? "")}’ ${escapeMarkdown(formatSigned(delta, 1))} nats, now rank ${cell.rank + 1}${instead}`;
+    const instead = top === undefined || top.isReference ? "" : escapeMarkdown(t("; it would write ‘{0}’ ({1})", top.display, formatPercent(top.probability, 0)));
+    return `- ${escapeMarkdown(t("‘{0}’ {1} nats, now rank {2}", token?.display ?? "", formatSigned(delta, 1), cell.rank + 1))}${instead}`;
   });
-  const more = fell.length > fallLimit ? `\n- and ${formatPlural(fell.length - fallLimit, "more token")}` : "";
-  return [`Fallen at ${escapeMarkdown(frame.label)}:\n${lines.join("\n")}${more}`];
+  const more = fell.length > fallLimit ? `\n- ${t("and {0}", formatPlural(fell.length - fallLimit, "more token"))}` : "";
+  return [`${escapeMarkdown(t("Fallen at {0}:", frame.label))}\n${lines.join("\n")}${more}`];
 }
 
 /** The greedy answers; checkpoints that wrote the same share a line. */
@@ -111,8 +115,8 @@ function answers({ frames, probe }: Filmstrip): string[] {
   const byText = new Map<string, string[]>();
   for (const { label, generated } of frames) if (generated !== null) byText.set(generated, [...(byText.get(generated) ?? []), label]);
   if (byText.size === 0) return [];
-  const lines = [...byText].map(([text, labels]) => `- ${escapeMarkdown(labels.join(", "))}: ${text.trim() === probe.reference.trim() ? "the reference answer" : literal(text, answerLimit) || "nothing"}`);
-  return [`Greedy answers:\n${lines.join("\n")}`];
+  const lines = [...byText].map(([text, labels]) => `- ${escapeMarkdown(labels.join(", "))}: ${text.trim() === probe.reference.trim() ? t("the reference answer") : literal(text, answerLimit) || t("nothing")}`);
+  return [`${t("Greedy answers:")}\n${lines.join("\n")}`];
 }
 
 /** In which buffers the row is, since when and how often it was drawn; or why it is in none. */
@@ -121,17 +125,17 @@ function replayParts(row: LineRow, knowledge: RowKnowledge): string[] {
   if (text === null) return [];
   const members = knowledge.membership.relate({ line: 0, ...row.hashes });
   if (members?.relation !== "same-row") {
-    const missing = absences(row, knowledge).map(({ buffer, stage, reason }) => `- buffer **${escapeMarkdown(buffer)}**, replayed in ${escapeMarkdown(stage)}: ${escapeMarkdown(reason)}`);
-    const related = members === null ? [] : [`Related to a row that is in a buffer: ${escapeMarkdown(members.label)}.`];
-    return [...related, ...(missing.length === 0 ? [] : [`Not in a replay buffer${of(knowledge.sources?.replay)}.\n\n${missing.join("\n")}`])];
+    const missing = absences(row, knowledge).map(({ buffer, stage, reason }) => `- ${t("buffer **{0}**, replayed in {1}: {2}", escapeMarkdown(buffer), escapeMarkdown(stage), escapeMarkdown(reason))}`);
+    const related = members === null ? [] : [t("Related to a row that is in a buffer: {0}.", escapeMarkdown(members.label))];
+    return [...related, ...(missing.length === 0 ? [] : [`${t("Not in a replay buffer{0}.", of(knowledge.sources?.replay))}\n\n${missing.join("\n")}`])];
   }
   const lines = members.memberships.slice(0, memberLimit).map(({ buffer, since, stage, draws, firstStep, lastStep }) => {
-    const drawn = draws === 0 ? "not drawn yet" : `drawn ${draws}×, ${firstStep === lastStep ? `at step ${firstStep ?? 0}` : `from step ${firstStep ?? 0} to ${lastStep ?? 0}`}`;
-    return `- buffer **${escapeMarkdown(buffer)}**: came in with the data of ${escapeMarkdown(since)}, replayed in ${escapeMarkdown(stage)}, ${drawn}`;
+    const drawn = draws === 0 ? t("not drawn yet") : firstStep === lastStep ? t("drawn {0}×, at step {1}", draws, firstStep ?? 0) : t("drawn {0}×, from step {1} to {2}", draws, firstStep ?? 0, lastStep ?? 0);
+    return `- ${t("buffer **{0}**: came in with the data of {1}, replayed in {2}, {3}", escapeMarkdown(buffer), escapeMarkdown(since), escapeMarkdown(stage), drawn)}`;
   });
-  return [`In the replay buffer${of(knowledge.sources?.replay)}.\n\n${lines.join("\n")}`];
+  return [`${t("In the replay buffer{0}.", of(knowledge.sources?.replay))}\n\n${lines.join("\n")}`];
 }
 
 function sentence(text: string): string {
-  return `${escapeMarkdown(text.charAt(0).toUpperCase() + text.slice(1))}.`;
+  return escapeMarkdown(t("{0}.", text.charAt(0).toUpperCase() + text.slice(1)));
 }

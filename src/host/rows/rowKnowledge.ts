@@ -1,5 +1,6 @@
 import type { DriftRow } from "../../domain/drift/drift.ts";
 import { compareWith, orderedDrift, ownReference, withProbeSet, type Comparison, type OpenedSet, type ProbeSet } from "../../domain/drift/driftSelection.ts";
+import { columnsOf, probeAt } from "../../domain/drift/traceData.ts";
 import { filmstrip, type Filmstrip } from "../../domain/drift/filmstrip.ts";
 import { ReplayMembership, type ReplayRecord } from "../../domain/rows/membership.ts";
 import type { Chain } from "../../domain/run/chain.ts";
@@ -7,9 +8,13 @@ import { replayRuns } from "../../domain/run/replayRuns.ts";
 import type { ReplaySpec } from "../../protocol/runSpec.ts";
 import type { TraceReader, TraceStore } from "../../storage/traces/traceStore.ts";
 import { messageOf } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import type { PipelineView } from "../workspaceModel.ts";
 import { rolesOf, sameFile, scoresKey, type FileRole } from "./rowRoles.ts";
 import { worstTokens, type WorstToken } from "./worstToken.ts";
+
+/** A probe set with more rows is only compared with its own file: any other is most likely not a copy of it. */
+const copyLimit = 5000;
 
 export interface KnowledgeHost {
   views(): readonly PipelineView[];
@@ -55,9 +60,8 @@ export interface RowKnowledge {
   film(probe: KnownProbe): Filmstrip | null;
 }
 
-/** Null: the file belongs to no pipeline of the workspace. What cannot be read is a problem, not the end. `before`: what was known. */
-export async function readKnowledge(path: string, host: KnowledgeHost, before: RowKnowledge | null = null): Promise<RowKnowledge | null> {
-  const roles = rolesOf(path, host.views());
+/** Null: the file belongs to no pipeline of the workspace. What cannot be read is a problem, not the end. `before`: what was known. `roles`: what the file is to the pipelines. */
+export async function readKnowledge(path: string, host: KnowledgeHost, before: RowKnowledge | null = null, roles: readonly FileRole[] = rolesOf(path, host.views())): Promise<RowKnowledge | null> {
   const role = roles.find(hasReplay) ?? roles[0];
   if (role?.view.chain == null || role.view.shown === null) return null;
   const replayed = await readReplay(role, path, role.view.chain, host);
@@ -76,9 +80,9 @@ async function scoresOf(role: FileRole | undefined, host: KnowledgeHost, before:
   }
   if (role === undefined) return noScores(key);
   try {
-    return readProbes(role, await host.traces());
+    return await readProbes(role, await host.traces());
   } catch (error) {
-    return { ...noScores(key), scoreProblems: [`Drift is not shown: ${messageOf(error)}`] };
+    return { ...noScores(key), scoreProblems: [t("Drift is not shown: {0}", messageOf(error))] };
   }
 }
 
@@ -86,7 +90,7 @@ function noScores(key: string): Probes {
   return { scoresKey: key, probes: new Map(), skipped: new Map(), scored: false, scoreProblems: [], worst: (probes) => probes.map(() => null), film: () => null };
 }
 
-function hasScores({ view, probes }: FileRole): boolean {
+export function hasScores({ view, probes }: FileRole): boolean {
   return view.chain?.checkpoints.some(({ traces }) => probes.some(({ skill, split }) => traces[`${skill}.${split}`] !== undefined)) === true;
 }
 
@@ -106,7 +110,7 @@ async function readReplay({ view }: FileRole, path: string, chain: Chain, host: 
 
 type Probes = Pick<RowKnowledge, "scoresKey" | "probes" | "skipped" | "scored" | "scoreProblems" | "worst" | "film">;
 
-function readProbes(role: FileRole, traces: TraceStore): Probes {
+async function readProbes(role: FileRole, traces: TraceStore): Promise<Probes> {
   const { view, probes: sets } = role;
   const { shown: pipeline, chain } = view;
   const key = scoresKey(role);
@@ -121,16 +125,21 @@ function readProbes(role: FileRole, traces: TraceStore): Probes {
   for (const set of sets) {
     use(set, (comparison, opened) => {
       for (const [label, message] of opened.problems) problems.push(`${label}: ${message}`);
-      scored ||= opened.readers.size > 0;
+      if (role.copies === true && [...opened.readers.values()].some((reader) => columnsOf(reader).rows.length > copyLimit)) return;
+      scored ||= opened.readers.size > 0 && role.copies !== true;
       for (const row of orderedDrift(comparison).rows) {
         // Copies of a row have the same scores: the first stands for them.
         const known = probes.get(row.hash) ?? [];
         if (!known.some((one) => one.set === set)) probes.set(row.hash, [...known, { pipeline: view.uri.fsPath, set, against: comparison.against, row }]);
       }
       for (const reader of opened.readers.values()) {
-        for (const { status, hash, reason } of reader.probes()) if (status === "skipped") skipped.set(hash, reason ?? "it was skipped when scored");
+        const { rows, scored: known } = columnsOf(reader);
+        const places = Array.from(known.keys()).filter((place) => known[place] === 0);
+        for (const probe of places.map((place) => probeAt(reader, rows[place] as number))) if (probe !== null) skipped.set(probe.hash, probe.reason ?? t("it was skipped when scored"));
       }
     });
+    // Reading a set runs without a pause: let the editor breathe between them.
+    await new Promise((resolve) => setImmediate(resolve));
   }
   return {
     scoresKey: key,

@@ -8,6 +8,8 @@ export interface FileRole {
   view: PipelineView;
   /** The probe sets whose file it is. */
   probes: ProbeSet[];
+  /** True where these are not the file's own: its rows may be copies of them. */
+  copies?: boolean;
   /** The stages that train on it, or whose buffer draws from it. */
   stages: string[];
 }
@@ -19,7 +21,7 @@ export function rolesOf(path: string, views: readonly PipelineView[]): FileRole[
       const { shown: pipeline, chain } = view;
       if (pipeline === null || chain === null) return [];
       const probes = pipeline.skills.flatMap((skill) => probeSetsOf(skill).filter(({ split }) => sameFile(path, split === "ood" ? skill.probes.ood : skill.probes.id)));
-      const stages = new Set(pipeline.stages.filter(({ data }) => sameFile(path, data)).map(({ id }) => id));
+      const stages = new Set(pipeline.stages.filter(({ data }) => sameFile(path, data ?? undefined)).map(({ id }) => id));
       for (const { spec } of replayRuns(chain)) for (const origin of spec.replay?.from ?? []) if (sameFile(path, origin.data)) stages.add(origin.stage);
       return probes.length > 0 || stages.size > 0 ? [{ view, probes, stages: [...stages] }] : [];
     })

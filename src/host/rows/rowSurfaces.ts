@@ -2,6 +2,7 @@ import * as vscode from "vscode";
 import { readSetting } from "../../config.ts";
 import type { CommandId, SettingKey } from "../../ids.ts";
 import { messageOf } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import type { Log } from "../../util/log.ts";
 import type { KnowledgeHost } from "./rowKnowledge.ts";
 import type { RowDecorations } from "./rowDecorations.ts";
@@ -88,10 +89,12 @@ export class RowSurfaces implements vscode.CodeLensProvider, vscode.HoverProvide
       const key = JSON.stringify([document.version, this.round, spans]);
       const made = this.made.get(document);
       if (made?.key === key && !found.again) return made.lenses;
-      const lenses = found.rows.flatMap(({ line, row }) => words.rowLenses(row, found.knowledge).map(({ text, target }) => {
-        const command: vscode.Command = target === null ? { title: text, command: "" } : { title: text, command: "seesaw.showDrift" satisfies CommandId, arguments: [target], tooltip: "Show this prompt token by token under every checkpoint" };
+      const lenses = found.rows.flatMap(({ line, row }) => words.rowLenses(row, found.knowledge, document.lineAt(line).text.length).map(({ text, target }) => {
+        const command: vscode.Command = target === null ? { title: text, command: "" } : { title: text, command: "seesaw.showDrift" satisfies CommandId, arguments: [target], tooltip: t("Show this prompt token by token under every checkpoint") };
         return new vscode.CodeLens(new vscode.Range(line, 0, line, 0), command);
       }));
+      const array = words.arrayText(firstText(document));
+      if (array !== null) lenses.unshift(new vscode.CodeLens(new vscode.Range(0, 0, 0, 0), { title: array, command: "" }));
       this.made.set(document, { key, lenses });
       return lenses;
     } catch (error) {
@@ -204,6 +207,15 @@ export class RowSurfaces implements vscode.CodeLensProvider, vscode.HoverProvide
   private failed(document: vscode.TextDocument, error: unknown): void {
     this.host.log.error(`The rows of ${document.fileName}: ${messageOf(error)}`);
   }
+}
+
+/** The first line that is not blank, of the first few. */
+function firstText(document: vscode.TextDocument): string {
+  for (let line = 0; line < Math.min(unseenLines, document.lineCount); line++) {
+    const { isEmptyOrWhitespace, text } = document.lineAt(line);
+    if (!isEmptyOrWhitespace) return text;
+  }
+  return "";
 }
 
 /** What the editors show of a document; its beginning where none does. */

@@ -19,7 +19,10 @@ export interface WorstToken {
 /** A reader keeps its rows: looking one up must not mean going through a hundred thousand of them again. */
 const indexes = new WeakMap<readonly ProbeRow[], ReadonlyMap<string, ProbeRow>>();
 
-function probeOf(trace: TraceData, hash: string): ProbeRow | null {
+/** In traces of the same probes a row has the same number; elsewhere it is looked for. */
+function probeOf(trace: TraceData, { row, hash }: DriftRow): ProbeRow | null {
+  const same = trace.probe?.(row) ?? null;
+  if (same?.hash === hash) return same.status === "ok" ? same : null;
   const probes = trace.probes();
   let index = indexes.get(probes);
   if (index === undefined) {
@@ -32,13 +35,14 @@ function probeOf(trace: TraceData, hash: string): ProbeRow | null {
 
 /** For each row the token that fell most, beyond the noise, under a checkpoint that can be compared; null where none did. */
 export function worstTokens({ reference, compared }: Comparison, rows: readonly DriftRow[]): (WorstToken | null)[] {
-  return rows.map(({ hash, cells }) => {
+  return rows.map((row) => {
+    const { cells } = row;
     let worst: WorstToken | null = null;
     for (const { label, trace, reference: own } of compared) {
       const anchor = own === undefined ? reference : own;
       // Whether the two may be compared at all was decided when the row's drift was.
       if (trace === null || anchor === null || cells.find((cell) => cell.label === label)?.delta == null) continue;
-      const [before, now] = [probeOf(anchor, hash), probeOf(trace, hash)];
+      const [before, now] = [probeOf(anchor, row), probeOf(trace, row)];
       const drift = before === null || now === null ? null : tokenDrift(anchor, trace, before.row, now.row);
       if (now === null || drift === null) continue;
       const [index, delta] = lowest(drift);

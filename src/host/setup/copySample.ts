@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { cp, mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, messageOf } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 
 /** Name of the folder the sample is copied into. */
 export const folderName = "seesaw-sample";
@@ -9,7 +10,7 @@ export const folderName = "seesaw-sample";
 /** Copies `media/sample` to the first free name in `parent`; returns the new folder. What was recorded while developing is left out. */
 export async function copySample(extensionDir: string, parent: string): Promise<string> {
   const source = join(extensionDir, "media", "sample");
-  if (!existsSync(source)) throw new AppError("not-found", "The sample is missing from this installation of Seesaw: install it again.");
+  if (!existsSync(source)) throw new AppError("not-found", t("The sample is missing from this installation of Seesaw: install it again."));
   const target = freeName(parent);
   const aside = `${target}.part`;
   try {
@@ -19,7 +20,7 @@ export async function copySample(extensionDir: string, parent: string): Promise<
     return target;
   } catch (error) {
     await rm(aside, { recursive: true, force: true }).catch(() => {});
-    throw new AppError("not-writable", `The sample could not be copied to ${target}: ${messageOf(error)}`, { cause: error });
+    throw new AppError("not-writable", t("The sample could not be copied to {0}: {1}", target, messageOf(error)), { cause: error });
   }
 }
 

@@ -2,16 +2,21 @@ import { open, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import * as vscode from "vscode";
 import { openProbeSet } from "../../domain/drift/driftSelection.ts";
+import type { Pipeline } from "../../domain/pipeline/pipelineModel.ts";
+import { buildChain } from "../../domain/run/chain.ts";
 import { emptySelection, type DriftSelection } from "../../protocol/webview.ts";
 import { AppError } from "../../util/errors.ts";
+import { inEnglish } from "../../util/l10n.ts";
 import { resolveSelection, type ResolvedSelection } from "../drift/driftChoices.ts";
+import type { DriftPicture } from "../drift/driftSession.ts";
 import type { WorkspaceModel } from "../workspaceModel.ts";
 import { scoredChain, type ScoreSource } from "./scores.ts";
 
 /** What exports need of the host. */
 export interface ExportHost {
   model: WorkspaceModel;
-  drift: { readonly selection: DriftSelection };
+  drift: { readonly selection: DriftSelection; picture(): Promise<DriftPicture> };
+  driftEditors: { readonly active: { picture(): Promise<DriftPicture> } | undefined };
   scores: ScoreSource;
   ready: Promise<void>;
 }
@@ -35,11 +40,23 @@ export async function exportCsv(host: ExportHost): Promise<void> {
   await withExportProgress(file, (signal) => writeCsv(host, chosen, file.fsPath, signal));
 }
 
+/** Export Picture: what the Token Drift tab in front shows, else the view, as a PNG. */
+export async function exportPicture(host: ExportHost): Promise<void> {
+  await host.ready;
+  const title = vscode.l10n.t("Drawing Token Drift");
+  const { png, resolved } = await vscode.window.withProgress({ location: vscode.ProgressLocation.Window, title }, () => (host.driftEditors.active ?? host.drift).picture());
+  const file = await askWhere(resolved, `${resolved.skill}.${resolved.split}`, "png", "PNG");
+  if (file === undefined) return;
+  await withExportProgress(file, () => replaceFile(file.fsPath, (temporary) => writeFile(temporary, png)));
+}
+
 /** Writes the report of the chain that `chosen` belongs to. */
 export async function writeReport(host: Pick<ExportHost, "scores">, { view }: ResolvedSelection, file: string): Promise<void> {
   const [{ renderReport }, { reportInput }] = await Promise.all([import("../../domain/report/renderReport.ts"), import("../../domain/report/reportInput.ts")]);
-  const data = await scoredChain(view, host.scores);
-  const page = renderReport(reportInput(data, await host.scores.replay(data), Date.now()));
+  // The report is English throughout, so its chain must not be told in the language of the window.
+  const data = await scoredChain({ ...view, chain: view.shown === null ? null : inEnglish(() => buildChain(view.shown as Pipeline, view.listing.runs)) }, host.scores);
+  const replay = await host.scores.replay(data);
+  const page = inEnglish(() => renderReport(reportInput(data, replay, Date.now())));
   await replaceFile(file, (temporary) => writeFile(temporary, page));
 }
 
@@ -60,8 +77,9 @@ export async function writeCsv(host: Pick<ExportHost, "scores">, { view, pipelin
         text = "";
       };
       try {
-        for (const line of driftCsv(pipeline, opened, reference)) {
-          text += line;
+        const lines = driftCsv(pipeline, opened, reference);
+        for (let next = inEnglish(() => lines.next()); next.done !== true; next = inEnglish(() => lines.next())) {
+          text += next.value;
           if (text.length >= batch) await flush();
         }
         await flush();

@@ -4,11 +4,12 @@ import { formatInterval, formatPercent, formatPlural, formatSigned } from "../..
 import { flagTitle, probeSetName } from "../../domain/run/flagText.ts";
 import type { FlagState } from "../../protocol/journal.ts";
 import type { Split } from "../../protocol/runSpec.ts";
+import { t } from "../../util/l10n.ts";
 import { isLive } from "../runWords.ts";
 import type { NodeTarget, StageNode } from "../stageNodes.ts";
 import type { PipelineView } from "../workspaceModel.ts";
 
-const splitWords: Record<Split, string> = { id: "ID", ood: "OOD" };
+const splitWords: Record<Split, string> = { get id() { return t("ID"); }, get ood() { return t("OOD"); } };
 
 /** The Skills view: every skill and split with its newest accuracy. With one pipeline its skills are the top level. */
 export function skillNodes(views: readonly PipelineView[]): StageNode[] {
@@ -21,8 +22,8 @@ export function skillNodes(views: readonly PipelineView[]): StageNode[] {
 
 function skillsOf(view: PipelineView): StageNode[] {
   const { shown, chain } = view;
-  if (shown === null || chain === null) return [note(view, "seesaw.yaml has errors", "see the Problems view", "pipeline")];
-  if (shown.skills.length === 0) return [note(view, "No skills yet", "add one to seesaw.yaml", "pipeline")];
+  if (shown === null || chain === null) return [note(view, t("seesaw.yaml has errors"), t("see the Problems view"), "pipeline")];
+  if (shown.skills.length === 0) return [note(view, t("No skills yet"), t("add one to seesaw.yaml"), "pipeline")];
   const table = skillsTable(shown.skills, chain);
   return table.rows.map((row) => skillNode(view, table, row));
 }
@@ -46,28 +47,30 @@ function skillNode(view: PipelineView, table: SkillsTable, row: SkillRow): Stage
 
 /** `31 % (21–43) · −69 since M1`: short, for a narrow side bar; the tooltip has it in full. */
 function describe({ columns }: SkillsTable, { now, change, reference }: SkillStanding): string {
-  if (now === null) return "not checked yet";
+  if (now === null) return t("not checked yet");
   const newest = columns.findLast(({ status }) => status !== "missing")?.label === now.label;
-  const since = change === null || reference === null ? "" : ` · ${points(change, "")} since ${reference.label}`;
-  return `${formatPercent(now.accuracy, 0)} (${formatInterval(now.interval, 0).replace(" %", "")})${newest ? "" : ` at ${now.label}`}${since}`;
+  const since = change === null || reference === null ? "" : ` · ${t("{0} since {1}", points(change, false), reference.label)}`;
+  return `${formatPercent(now.accuracy, 0)} (${formatInterval(now.interval, 0).replace(" %", "")})${newest ? "" : ` ${t("at {0}", now.label)}`}${since}`;
 }
 
 /** Accuracies are compared in points: `−69 points`, and `unchanged` where nothing of it would be seen. */
-function points(change: number, unit = Math.abs(Math.round(change * 100)) === 1 ? " point" : " points"): string {
+function points(change: number, unit = true): string {
   const text = formatSigned(change * 100, 0);
-  return Number(text.replace("−", "-")) === 0 ? "unchanged" : `${text}${unit}`;
+  const whole = Number(text.replace("−", "-"));
+  if (whole === 0) return t("unchanged");
+  return !unit ? text : Math.abs(whole) === 1 ? t("{0} point", text) : t("{0} points", text);
 }
 
 function tooltip(row: SkillRow, { now, reference, change }: SkillStanding, flag: { state: FlagState; stage: string } | null): string {
   const name = probeSetName(row.skill, row.split);
   const lines =
     now === null
-      ? [`${name}: the check has not been run on any checkpoint yet.`]
-      : [`${name}: ${now.correct} of ${formatPlural(now.n ?? 0, "answer")} pass the check at ${now.label} (${formatPercent(now.accuracy)}, 95 % interval ${formatInterval(now.interval)}).`];
-  if (reference !== null && change !== null) lines.push(`${formatPercent(reference.accuracy)} at ${reference.label}, ${reference.own ? "the end of its own stage" : "where it stood best before"}: ${points(change)}.`);
-  if (now?.stale === true) lines.push(`${now.label} is stale: it was not trained from the newest chain.`);
+      ? [t("{0}: the check has not been run on any checkpoint yet.", name)]
+      : [t("{0}: {1} of {2} pass the check at {3} ({4}, 95 % interval {5}).", name, now.correct ?? 0, formatPlural(now.n ?? 0, "answer"), now.label, formatPercent(now.accuracy), formatInterval(now.interval))];
+  if (reference !== null && change !== null) lines.push(t("{0} at {1}, {2}: {3}.", formatPercent(reference.accuracy), reference.label, reference.own ? t("the end of its own stage") : t("where it stood best before"), points(change)));
+  if (now?.stale === true) lines.push(t("{0} is stale: it was not trained from the newest chain.", now.label));
   if (row.tooFew !== null) lines.push(row.tooFew);
-  if (flag !== null) lines.push(`Flag of ${flag.stage}: ${flagTitle({ skill: row.skill, split: row.split, state: flag.state })}.`);
+  if (flag !== null) lines.push(t("Flag of {0}: {1}.", flag.stage, flagTitle({ skill: row.skill, split: row.split, state: flag.state })));
   return lines.join("\n");
 }
 
@@ -78,9 +81,9 @@ function checkpointNodes(view: PipelineView, { columns }: SkillsTable, { skill, 
     if (cell.accuracy === null || column === undefined) return [];
     const mark = cell.flag === null || cell.flag === "not-measurable" ? "" : ` ${flagMark(cell.flag)}`;
     return node(view, `${skill}.${split}/${cell.label}`, {
-      label: `${cell.label} ${column.stage ?? "base"}`,
-      description: `${accuracyText(cell)}${cell.stale ? " · stale" : ""}${mark}`,
-      tooltip: [`${cell.correct} of ${formatPlural(cell.n ?? 0, "answer")} pass the check.`, cell.stale ? column.reason ?? "" : "", cell.flag === null ? "" : `${flagTitle({ skill, split, state: cell.flag })}.`].filter(Boolean).join("\n"),
+      label: `${cell.label} ${column.stage ?? t("base")}`,
+      description: `${accuracyText(cell)}${cell.stale ? ` · ${t("stale")}` : ""}${mark}`,
+      tooltip: [t("{0} of {1} pass the check.", cell.correct ?? 0, formatPlural(cell.n ?? 0, "answer")), cell.stale ? column.reason ?? "" : "", cell.flag === null ? "" : `${flagTitle({ skill, split, state: cell.flag })}.`].filter(Boolean).join("\n"),
       icon: { name: column.stage === null ? "circle-outline" : "milestone" },
       context: "note",
       target: { skill, split },

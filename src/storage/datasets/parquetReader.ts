@@ -1,5 +1,5 @@
 import type { FileHandle } from "node:fs/promises";
-import { parquetMetadataAsync, parquetReadObjects, type AsyncBuffer, type FileMetaData } from "hyparquet";
+import { parquetMetadataAsync, parquetReadObjects, parquetSchema, type AsyncBuffer, type ColumnMetaData, type FileMetaData, type SchemaTree } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
 import { toDisposable, type Disposable } from "../../util/disposable.ts";
 import { AppError, messageOf } from "../../util/errors.ts";
@@ -7,23 +7,28 @@ import { stampOf } from "./byteFeed.ts";
 import type { DatasetReader, DatasetRow, DatasetStatus, FindOptions, FindRequest } from "./datasetReader.ts";
 import { Throttle, watchDataset } from "./fileWatch.ts";
 import { rowJson, timeParsers } from "./parquetJson.ts";
+import { ColumnPages, type PagedColumn, type PageLocation } from "./parquetPages.ts";
 import { TextMatcher } from "./textMatcher.ts";
 
 /** Unpacked bytes that are decoded at a time, about, and JSON text that is kept. */
-const windowBytes = 4 * 1024 * 1024;
-const keptBytes = 32 * 1024 * 1024;
-const mostRows = 1024;
-/** Lists without page offsets are decoded for a whole row group: more bytes of them are refused, so that memory stays bounded. */
-const mostListBytes = 256 * 1024 * 1024;
+const windowBytes = 2 * 1024 * 1024;
+const keptBytes = 12 * 1024 * 1024;
+const mostRows = 512;
+/** Pages are unpacked as a whole: more bytes of them at a time are refused, so that memory stays bounded. */
+const mostPageBytes = 256 * 1024 * 1024;
+/** A column of a row group with no more bytes and values is read as a whole. A few bytes can stand for a million values. */
+const smallColumn = { bytes: 1024 * 1024, values: 8192 };
 
-/** A Parquet file, read by windows of rows: only the pages of the window where the file says where they are. */
+/** A Parquet file, read by windows of rows: only the pages of the window. Where the file has no index of them, it is made on the way. */
 export class ParquetReader implements DatasetReader {
   readonly kind = "parquet";
   readonly path: string;
   private readonly file: FileHandle;
   private readonly buffer: AsyncBuffer;
   private readonly metadata: FileMetaData;
-  private readonly listLimit: number;
+  private readonly pageLimit: number;
+  /** Where pages are, by row group and column, for columns that the file has no page index of. */
+  private readonly pages = new Map<ColumnMetaData, ColumnPages>();
   private readonly windowRows: number;
   private readonly rowCount: number;
   private readonly stamp: string | undefined;
@@ -37,8 +42,8 @@ export class ParquetReader implements DatasetReader {
   private changed = false;
   private disposed = false;
 
-  private constructor(path: string, file: FileHandle, buffer: AsyncBuffer, metadata: FileMetaData, listLimit: number) {
-    this.listLimit = listLimit;
+  private constructor(path: string, file: FileHandle, buffer: AsyncBuffer, metadata: FileMetaData, pageLimit: number) {
+    this.pageLimit = pageLimit;
     this.path = path;
     this.file = file;
     this.buffer = buffer;
@@ -55,7 +60,7 @@ export class ParquetReader implements DatasetReader {
   }
 
   /** Takes the file over when it succeeds. AppError("bad-input"). */
-  static async open(path: string, file: FileHandle, listLimit = mostListBytes): Promise<ParquetReader> {
+  static async open(path: string, file: FileHandle, pageLimit = mostPageBytes): Promise<ParquetReader> {
     const { size } = await file.stat();
     const buffer: AsyncBuffer = {
       byteLength: size,
@@ -72,7 +77,7 @@ export class ParquetReader implements DatasetReader {
       },
     };
     try {
-      return new ParquetReader(path, file, buffer, await parquetMetadataAsync(buffer), listLimit);
+      return new ParquetReader(path, file, buffer, await parquetMetadataAsync(buffer), pageLimit);
     } catch (error) {
       throw new AppError("bad-input", `${path} is not a whole Parquet file (${messageOf(error)}): it may have been cut, or is still being written.`, { cause: error });
     }
@@ -148,10 +153,12 @@ export class ParquetReader implements DatasetReader {
   private async load(index: number): Promise<Buffer[]> {
     const rowStart = index * this.windowRows;
     const rowEnd = Math.min(this.rowCount, rowStart + this.windowRows);
-    this.refuseLarge(rowStart, rowEnd);
     let rows: Buffer[];
     try {
-      const read = await parquetReadObjects({ file: this.buffer, metadata: this.metadata, rowStart, rowEnd, compressors, utf8: false, useOffsetIndex: true, parsers: timeParsers });
+      // The option is hyparquet's own way from its planner to its readers; only its types do not know it.
+      const pageLocationsByGroup = await this.locate(rowStart, rowEnd);
+      const options = { file: this.buffer, metadata: this.metadata, rowStart, rowEnd, compressors, utf8: false, useOffsetIndex: true, parsers: timeParsers, pageLocationsByGroup };
+      const read = await parquetReadObjects(options);
       rows = read.map((row) => Buffer.from(rowJson(row), "utf8"));
     } catch (error) {
       throw new AppError("bad-input", `Rows ${rowStart + 1} to ${rowEnd} of ${this.path} cannot be read: ${messageOf(error)}.`, { cause: error });
@@ -166,19 +173,53 @@ export class ParquetReader implements DatasetReader {
     return rows;
   }
 
-  private refuseLarge(rowStart: number, rowEnd: number): void {
-    let first = 0;
-    for (const group of this.metadata.row_groups) {
-      const last = first + Number(group.num_rows);
-      // Columns of a plain value are passed over page by page; those inside lists are not.
-      const lists = group.columns.filter(({ offset_index_offset: index, meta_data: about }) => index === undefined && (about?.path_in_schema.length ?? 0) > 1);
-      const bytes = lists.reduce((sum, { meta_data: about }) => sum + Number(about?.total_uncompressed_size ?? 0), 0);
-      if (first < rowEnd && last > rowStart && bytes > this.listLimit) {
-        throw new AppError("bad-input", `${this.path} has a row group with ${bytes} bytes of lists and no page index, which would have to be unpacked as a whole: write it with smaller row groups (row_group_size) or with write_page_index=True.`);
+  /** By row group and column path: where the pages of these rows are, for the columns that have no page index. */
+  private async locate(rowStart: number, rowEnd: number): Promise<Record<string, PageLocation[]>[]> {
+    const found: Record<string, PageLocation[]>[] = [];
+    let [first, bytes] = [0, 0];
+    for (const [at, group] of this.metadata.row_groups.entries()) {
+      const [from, to] = [Math.max(0, rowStart - first), Math.min(rowEnd - first, Number(group.num_rows))];
+      first += Number(group.num_rows);
+      if (from >= to) continue;
+      const known: Record<string, PageLocation[]> = {};
+      for (const { offset_index_offset: index, meta_data: about } of group.columns) {
+        if (index !== undefined || about === undefined) continue;
+        const size = Number(about.total_uncompressed_size);
+        if ((size <= smallColumn.bytes && Number(about.num_values) <= smallColumn.values) || to - from === Number(group.num_rows)) {
+          bytes += size;
+          continue;
+        }
+        const pages = this.pages.get(about) ?? new ColumnPages((from, to) => this.buffer.slice(from, to), pagedColumn(this.metadata, about));
+        this.pages.set(about, pages);
+        await pages.upTo(to);
+        bytes += pages.bytesOf(from, to);
+        if (pages.locations.length > 0) known[about.path_in_schema.join(".")] = pages.locations;
       }
-      first = last;
+      found[at] = known;
     }
+    if (bytes > this.pageLimit) throw new Error(`their pages have ${bytes} bytes, which would have to be unpacked as a whole; write the file with smaller pages (data_page_size) and row groups (row_group_size)`);
+    return found;
   }
+}
+
+function pagedColumn(metadata: FileMetaData, { codec, path_in_schema: path, dictionary_page_offset: dictionary, data_page_offset: data, total_compressed_size: size }: ColumnMetaData): PagedColumn {
+  const start = Number(dictionary || data);
+  let [node, repetition]: [SchemaTree | undefined, number] = [parquetSchema(metadata), 0];
+  for (const name of path) {
+    node = node?.children.find(({ element }) => element.name === name);
+    if (node?.element.repetition_type === "REPEATED") repetition++;
+  }
+  return {
+    start,
+    end: start + Number(size),
+    repetition,
+    unpack(bytes, length) {
+      if (codec === "UNCOMPRESSED") return bytes;
+      const decompress = compressors[codec];
+      if (decompress === undefined) throw new Error(`pages packed with ${codec} are not read`);
+      return decompress(bytes, length);
+    },
+  };
 }
 
 function sizeOf(rows: readonly Buffer[]): number {

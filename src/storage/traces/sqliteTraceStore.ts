@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
-import type { SqliteDatabase, SqliteDriver, SqliteRow, SqliteValue } from "../sqliteDriver.ts";
+import type { ProbeColumns } from "../../domain/drift/traceData.ts";
+import type { SqliteDatabase, SqliteDriver, SqliteRow, SqliteStatement, SqliteValue } from "../sqliteDriver.ts";
 import type { TraceReader, TraceStore } from "./traceStore.ts";
 import type { ProbeRow, TokenScores, TraceMeta, TraceSummaryRow } from "../../protocol/trace.ts";
 import { schemaVersion } from "../../protocol/runSpec.ts";
@@ -20,6 +21,8 @@ export class SqliteTraceStore implements TraceStore {
     let database: SqliteDatabase | undefined;
     try {
       database = this.driver.open(path, { readonly: true });
+      // Single rows are read, from many files that are open at the same time: pages of them are not worth keeping.
+      database.exec("PRAGMA cache_size = -2000");
       const meta = readMeta(database, path);
       const segments = database.prepare("SELECT idx, name FROM segment ORDER BY idx").all();
       const names: string[] = [];
@@ -56,6 +59,9 @@ class SqliteTraceReader implements TraceReader {
   readonly segments: readonly string[];
   private readonly database: SqliteDatabase;
   private probeRows: ProbeRow[] | undefined;
+  private numbers: ProbeColumns | undefined;
+  private textBytes = 0;
+  private readonly statements = new Map<string, SqliteStatement>();
   private readonly vocabulary = new Map<number, Uint8Array | null>();
 
   constructor(database: SqliteDatabase, path: string, meta: TraceMeta, segments: readonly string[]) {
@@ -63,8 +69,33 @@ class SqliteTraceReader implements TraceReader {
   }
 
   probes(): ProbeRow[] {
-    this.probeRows ??= this.query("SELECT * FROM probe ORDER BY row").map((row) => this.guarded(() => probeRow(row)));
+    if (this.probeRows !== undefined) return this.probeRows;
+    this.probeRows = this.query("SELECT * FROM probe ORDER BY row").map((row) => this.guarded(() => probeRow(row)));
+    for (const { prompt, reference, generated } of this.probeRows) this.textBytes += 400 + prompt.length + reference.length + (generated?.length ?? 0);
     return this.probeRows;
+  }
+
+  columns(): ProbeColumns {
+    if (this.numbers !== undefined) return this.numbers;
+    const found = this.query("SELECT row, line, nll, coalesce(correct <> 0, -1) AS correct, status IS NOT 'skipped' AS scored FROM probe ORDER BY row");
+    const [rows, lines, nll, correct, scored] = [new Uint32Array(found.length), new Uint32Array(found.length), new Float64Array(found.length), new Int8Array(found.length), new Uint8Array(found.length)];
+    for (const [place, row] of found.entries()) {
+      rows[place] = Number(row["row"]);
+      lines[place] = Number(row["line"]);
+      nll[place] = numberOf(row["nll"]);
+      correct[place] = Number(row["correct"]);
+      scored[place] = Number(row["scored"]);
+    }
+    return (this.numbers = { rows, lines, nll, correct, scored });
+  }
+
+  probe(row: number): ProbeRow | null {
+    const found = this.query("SELECT * FROM probe WHERE row = ?", row)[0];
+    return found === undefined ? null : this.guarded(() => probeRow(found));
+  }
+
+  get heldBytes(): number {
+    return this.textBytes + (this.numbers?.rows.length ?? 0) * 18;
   }
 
   tokens(row: number): TokenScores | null {
@@ -102,7 +133,11 @@ class SqliteTraceReader implements TraceReader {
   }
 
   private query(sql: string, ...values: SqliteValue[]): SqliteRow[] {
-    return this.guarded(() => this.database.prepare(sql).all(...values));
+    return this.guarded(() => {
+      const statement = this.statements.get(sql) ?? this.database.prepare(sql);
+      this.statements.set(sql, statement);
+      return statement.all(...values);
+    });
   }
 
   private guarded<T>(work: () => T): T {

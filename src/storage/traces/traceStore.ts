@@ -5,6 +5,8 @@ export type { TraceSummaryRow } from "../../protocol/trace.ts";
 /** One opened trace file. Reading is lazy: tokens are decoded one row at a time. */
 export interface TraceReader extends TraceData {
   readonly path: string;
+  /** Bytes of memory that it holds of the file by now, about; 0 where nobody counts. */
+  readonly heldBytes?: number;
   close(): void;
 }
 

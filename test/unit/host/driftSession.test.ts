@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DriftSession, type DriftHost } from "../../../src/host/drift/driftSession.ts";
 import type { PipelineView } from "../../../src/host/workspaceModel.ts";
-import { emptySelection, type DriftSelection, type DriftSnapshot, type ToWebview } from "../../../src/protocol/webview.ts";
+import { emptySelection, type DriftSelection, type DriftSnapshot, type PictureRequest, type ToWebview } from "../../../src/protocol/webview.ts";
 import type { TraceReader, TraceStore } from "../../../src/storage/traces/traceStore.ts";
 import { AppError } from "../../../src/util/errors.ts";
 import { silentLog } from "../../../src/util/log.ts";
@@ -37,6 +37,7 @@ class Stage {
       trusted: () => true,
       run: () => {},
       openLine: (path, line) => void this.openedLines.push([path, line]),
+      cancelLive: () => {},
     };
     this.session = new DriftSession(host, (message) => void this.messages.push(message));
   }
@@ -201,4 +202,31 @@ test("while seesaw.yaml has errors, what was there is shown on", async () => {
   const state = await stage.ask("ready");
   assert.equal(state.empty, null);
   assert.equal(state.prompts.length, 2);
+});
+
+test("a picture is asked of the page with all that it must say, and comes back to who asked", async () => {
+  const stage = new Stage([view()], { t0: makeTrace(bad), t1: makeTrace(good), t2: makeTrace(bad) });
+  await stage.ask("ready");
+  const png = Uint8Array.of(1, 2, 3);
+  const asked: PictureRequest[] = [];
+  const picture = await stage.session.picture((request) => {
+    asked.push(request);
+    stage.session.handle({ type: "picture", turn: request.turn - 1, png: Uint8Array.of(0), problem: null });
+    stage.session.handle({ type: "picture", turn: request.turn, png, problem: null });
+  });
+  assert.deepEqual([picture.png, picture.resolved.skill, asked.length], [png, "math", 1]);
+  const { title, about, notes } = asked[0]!.about;
+  assert.equal(title, "Token Drift: math (in-domain)");
+  assert.match(about.join(" "), /compared with M1, after math/);
+  assert.match(notes.join(" "), /Noise floor of log p: 0\.\d{4} nats a token/);
+  for (const { label, run } of view().chain?.checkpoints.filter((one) => one.run !== null) ?? []) assert.ok(notes.join(" ").includes(`${label} `) && notes.join(" ").includes(run?.id ?? "?"), label);
+});
+
+test("a picture that cannot be drawn is a sentence", async () => {
+  const empty = new Stage([makeView()], {});
+  await empty.ask("ready");
+  await assert.rejects(empty.session.picture(() => assert.fail("not asked")), (error) => AppError.is(error, "not-found") && /run a stage first/.test(error.message));
+  const stage = new Stage([view()], { t0: makeTrace(bad), t1: makeTrace(good), t2: makeTrace(bad) });
+  await stage.ask("ready");
+  await assert.rejects(stage.session.picture(({ turn }) => stage.session.handle({ type: "picture", turn, png: null, problem: "no canvas" })), /no canvas/);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatInterval } from "../../../src/domain/format.ts";
-import { wilsonInterval } from "../../../src/domain/statistics.ts";
+import { wilsonInterval } from "../../../src/domain/statistics/shares.ts";
 import { skillNodes } from "../../../src/host/skills/skillNodes.ts";
 import { finishedRun, flagged, flagOf, viewOf } from "./finishedRuns.ts";
 import { makeView } from "./views.ts";

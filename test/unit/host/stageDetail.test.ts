@@ -26,10 +26,19 @@ test("what becomes stale, what stays, and what is waited for", () => {
   const text = stageDetail({ ...preview, stale: ["search", "tool"], runs: 2, ahead: ["tool, step 3 of 80"], upToDate: "math-1" });
   assert.match(text, /When it is done, search and tool are stale until run again: they were trained from the present checkpoint of math\./);
   assert.match(text, /Nothing is overwritten: the 2 runs of math that are there already stay\./);
-  assert.match(text, /^Runs now: tool, step 3 of 80\. math starts when that is done; if it fails or is stopped, the queue pauses\. The queue is kept by this window/);
+  assert.match(text, /^Runs now: tool, step 3 of 80\. math starts when that is done; if it fails or is stopped, the queue pauses\. All windows of this workspace share the queue/);
   assert.match(text, /Up to date: math-1 has the same inputs/);
 });
 
 test("a command is quoted as a shell would need it", () => {
   assert.equal(commandText(["a b", "it's", "x=1", "$HOME"]), `'a b' 'it'\\''s' x=1 '$HOME'`);
+});
+
+test("a command of the person's own is shown as it is written, with where it runs", () => {
+  const words = stageDetail({ ...preview, stage: { ...math!, recipe: "command", data: null, options: { run: ["python", "my train.py", "{start}"] } } });
+  assert.match(words, /That runs your own command in the folder of seesaw\.yaml:\npython 'my train\.py' \{start\}\n/);
+  assert.match(words, /Its checkpoints are scored where it writes them/);
+  const line = stageDetail({ ...preview, stage: { ...math!, recipe: "command", options: { run: "bash run.sh && echo $HOME", cwd: "/elsewhere" } } });
+  assert.match(line, /That runs your own shell line in \/elsewhere:\nbash run\.sh && echo \$HOME\n/);
+  assert.doesNotMatch(stageDetail(preview), /your own/);
 });

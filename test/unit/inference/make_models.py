@@ -35,6 +35,19 @@ EXTRA = [
             {"role": "assistant", "content": "  twó  😀 end "},
         ]
     },
+    # Marks as text: in the answer, at its very end, in the question, and twice in a row with an earlier answer.
+    {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "a <|end|> b"}]},
+    {"messages": [{"role": "user", "content": "Say <|user|>"}, {"role": "assistant", "content": "so <|end|>"}]},
+    {"messages": [{"role": "user", "content": "<|assistant|>sneaky"}, {"role": "assistant", "content": "plain"}]},
+    {
+        "messages": [
+            {"role": "system", "content": "<|bos|>"},
+            {"role": "user", "content": "one"},
+            {"role": "assistant", "content": "<|end|><|end|>"},
+            {"role": "user", "content": "two"},
+            {"role": "assistant", "content": "<|pad|>中<|end|> 2"},
+        ]
+    },
 ]
 
 
@@ -106,6 +119,22 @@ adapter = get_peft_model(
 shaken(adapter, 3)  # the base inside is not saved
 adapter.peft_config["default"].base_model_name_or_path = str(out / "trained")
 save("adapter", adapter)
+patterned = get_peft_model(
+    load_model(str(out / "trained"), torch.float32, CPU),
+    LoraConfig(
+        r=4,
+        lora_alpha=8,
+        use_rslora=True,
+        # The first that matches counts; `v_proj` is a whole name or what stands behind a dot.
+        rank_pattern={r"layers\.0\.self_attn\.[qk]_proj": 2, "v_proj": 3, r".*\.mlp\..*": 5},
+        alpha_pattern={"q_proj": 3, r"model\.layers\.1\..*": 13},
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    ),
+)
+shaken(patterned, 5)
+patterned.peft_config["default"].base_model_name_or_path = str(out / "trained")
+save("patterned", patterned)
 untied = AutoConfig.from_pretrained(base)
 untied.tie_word_embeddings, untied.attention_bias, untied.mlp_bias, untied.num_key_value_heads = False, True, True, 2
 untied.rope_parameters = {

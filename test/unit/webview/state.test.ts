@@ -24,7 +24,7 @@ const film: DriftFilm = {
 };
 
 const snapshot = (change: Partial<DriftSnapshot> = {}): DriftSnapshot => ({
-  empty: null, turn: 0, selection: emptySelection, choices: { pipelines: [], skills: [], splits: [], references: [] }, checkpoints: [], prompts: [], notes: [], film, chart: null, busy: false, ...change,
+  empty: null, turn: 0, selection: emptySelection, choices: { pipelines: [], skills: [], splits: [], references: [] }, checkpoints: [], prompts: [], notes: [], film, live: null, chart: null, busy: false, ...change,
 });
 
 test("a snapshot replaces everything; a patch only the fields it names", () => {
@@ -119,4 +119,23 @@ test("how the page is looked at is remembered beside what was chosen, and comes 
   const later = new Store();
   new Actions(endpoint, later).ready();
   assert.deepEqual(later.state.view, { chartOpen: true, order: "file" });
+});
+
+test("rows scored live are no choice among the recorded: looking at them and leaving is asked for, the selection stays", () => {
+  const posted: FromWebview[] = [];
+  const store = new Store();
+  const actions = new Actions({ post: (message) => void posted.push(message), onMessage: () => {}, remembered: () => emptyMemory, remember: () => {} }, store);
+  const selection = { ...emptySelection, skill: "math", row: 5 };
+  store.set(applyMessage(store.state, { type: "snapshot", seq: 1, state: snapshot({ selection }) })!);
+  actions.leaveLive();
+  assert.deepEqual(posted, [], "nothing is left that is not there");
+  actions.focusToken({ row: 0, token: 2 });
+  const live = { file: "data/a.jsonl", line: 4, edited: true, prompt: "p", checkpoints: ["M0"], row: 3, progress: null };
+  store.set(applyMessage(store.state, { type: "patch", seq: 2, patch: { live } })!);
+  assert.deepEqual(store.state.focus, { row: 2, token: 1 }, "another film of the same size: the focus goes to its worst token");
+  actions.select({ token: 2 });
+  actions.select({ row: 1 });
+  actions.leaveLive();
+  assert.deepEqual(posted, [{ type: "lookLive", row: 3, token: 2 }, { type: "lookLive", row: 1, token: null }, { type: "leaveLive" }]);
+  assert.deepEqual([store.state.data?.selection, store.state.choice], [selection, null]);
 });

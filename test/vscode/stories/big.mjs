@@ -110,7 +110,7 @@ async function scrollTo(element, y) {
 }
 
 /** axe-core finds no serious fault in the page. Playwright evaluates it: the page's policy would refuse a script of ours. */
-async function accessible(layout, frame) {
+export async function accessible(layout, frame) {
   await frame.evaluate(readFileSync(join(root, "node_modules", "axe-core", "axe.min.js"), "utf8"));
   const { violations, passes } = await frame.evaluate(() => globalThis.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"] }));
   for (const { id, impact, nodes } of violations) say(`axe, ${layout}: ${impact} ${id}: ${nodes.length} × ${nodes[0].html.slice(0, 160)} ${nodes[0].failureSummary.replaceAll("\n", " ").slice(0, 200)}`);

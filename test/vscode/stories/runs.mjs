@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { say } from "../../../.config/scripts/progress.mjs";
-import { command, dialog, fresh, inlineAction, openSeesaw, stageRow, until, withWorkbench } from "../workbench.mjs";
+import { command, dialog, fresh, inlineAction, openSeesaw, reloadWindow, stageRow, until, withWorkbench } from "../workbench.mjs";
 
 /** A run outlives its window on purpose; when the story failed, this one must not. */
-function endRuns(dir) {
-  for (const run of existsSync(dir) ? readdirSync(dir).filter((name) => name.startsWith("math-")) : []) {
+export function endRuns(dir) {
+  for (const run of existsSync(dir) ? readdirSync(dir).filter((name) => !name.startsWith(".")) : []) {
     for (const attempt of readdirSync(join(dir, run)).filter((name) => name.startsWith("attempt-"))) {
       const [started, exit] = ["started.json", "exit.json"].map((name) => join(dir, run, attempt, name));
       if (!existsSync(started) || existsSync(exit)) continue;
@@ -44,7 +44,7 @@ export async function runsStory(vsix, python, spaces) {
     assert.equal(await refusal(loser === page ? other : page).count(), 0, "both were refused");
     say("runs: of two windows exactly one starts the stage");
 
-    await page.reload();
+    await reloadWindow(page);
     await openSeesaw(page);
     await stageRow(page, live).waitFor({ timeout: 60_000 });
     await page.locator(".statusbar-item", { hasText: /math \d+\/\d+/ }).first().waitFor({ timeout: 30_000 });

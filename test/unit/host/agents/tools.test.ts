@@ -5,7 +5,7 @@ import { explainDrift } from "../../../../src/host/agents/explainDrift.ts";
 import { listRuns } from "../../../../src/host/agents/listRuns.ts";
 import { chooseView, readInput } from "../../../../src/host/agents/toolInputs.ts";
 import { answerLimit, bounded, markdownTable, quote } from "../../../../src/host/agents/toolText.ts";
-import { wilsonInterval } from "../../../../src/domain/statistics.ts";
+import { wilsonInterval } from "../../../../src/domain/statistics/shares.ts";
 import { formatInterval } from "../../../../src/domain/format.ts";
 import type { TraceReader, TraceStore } from "../../../../src/storage/traces/traceStore.ts";
 import { makeTrace, type HandMadeProbe } from "../../domain/makeTrace.ts";

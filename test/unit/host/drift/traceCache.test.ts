@@ -21,7 +21,7 @@ class Counting implements TraceStore {
     this.opened.push(path);
     const trace = makeTrace([{ hash: "a", logprob: [-0.1] }]);
     const summary = (): ReturnType<typeof trace.summary> => (this.summaries++, trace.summary());
-    return { ...trace, path, summary, close: () => void this.closed.push(path) };
+    return { ...trace, path, heldBytes: 2, summary, close: () => void this.closed.push(path) };
   }
 }
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { rowHover } from "../../../../src/host/rows/rowHover.ts";
 import { RowReader, type RowsInView } from "../../../../src/host/rows/rowReader.ts";
 import { rolesOf } from "../../../../src/host/rows/rowRoles.ts";
-import { rowLenses, rowMarks } from "../../../../src/host/rows/rowWords.ts";
+import { arrayText, rowLenses, rowMarks } from "../../../../src/host/rows/rowWords.ts";
 import { silentLog } from "../../../../src/util/log.ts";
 import { FakeDocument, recorded } from "./recorded.ts";
 
@@ -36,6 +36,10 @@ test("probe rows say how far they drifted, where, and since when their check fai
     assert.ok(probe);
     const checks = probe.row.cells.map(({ correct }) => correct);
     const [text] = rowLenses(row, found.knowledge).map((lens) => lens.text);
+    // A line that ends out of sight has its marks over it.
+    const [long] = rowLenses(row, found.knowledge, 101);
+    assert.equal(long?.text, `${text} · ${probe.row.cells.map(({ label, correct }) => `${label} ${correct ? "✓" : "✗"}`).join("  ")}`);
+    assert.equal(rowLenses(row, found.knowledge, 100)[0]?.text, text);
     const since = /lost since (M\d)/.exec(text ?? "")?.[1];
     // Worked out in another way: the check is wrong from there to the end, and was right just before.
     if (since !== undefined) {
@@ -97,7 +101,7 @@ test("the hover: tokens, answers, membership; and it is silent where nothing is 
   const probes = await read(open("math.probe.jsonl"));
   const hover = rowHover(probes.rows[0]!.row, probes.knowledge) ?? "";
   assert.match(hover, /\*\*math\\?.* · compared with M1 · \[Show Token Drift\]\(command:seesaw\.showDrift\?%5B%7B/);
-  assert.match(hover, /\| M3 \| [✓✗] \| .*«/);
+  assert.match(hover, /\| M3\u00a0+\u2060 \| [✓✗]\u00a0+\u2060 \| .*«/);
   assert.match(hover, /Greedy answers:\n- /);
   assert.match(hover, /What is 56 \\\+ 68\\\?/);
   const train = await read(open("math.train.jsonl"));
@@ -212,4 +216,10 @@ test("what cannot be read is a problem, not the end", async () => {
   assert.deepEqual([...texts(found).values()].flat(), []);
   const train = open("math.train.jsonl");
   assert.match([...texts((await new RowReader(failing, silentLog).rows(train, all(train), { calm: true }))!).values()].flat().join(), /replay: after-math/);
+});
+
+test("over a JSON array one sentence is said, over rows none", () => {
+  assert.match(arrayText("[") ?? "", /^one JSON array/);
+  assert.match(arrayText('\ufeff  [{"text": "a"},') ?? "", /^one JSON array/);
+  for (const line of ["", '{"text": "["}', '["a header", 1]']) assert.equal(arrayText(line), null, line);
 });

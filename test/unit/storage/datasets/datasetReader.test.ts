@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import type { DatasetReader, DatasetRow, OpenDatasetOptions } from "../../../../src/storage/datasets/datasetReader.ts";
 import { openDataset } from "../../../../src/storage/datasets/openDataset.ts";
+import { rowStarts } from "../../../../src/storage/datasets/parquetPages.ts";
 import { ParquetReader } from "../../../../src/storage/datasets/parquetReader.ts";
 import { AppError } from "../../../../src/util/errors.ts";
 
@@ -262,15 +263,50 @@ test("Parquet: integers keep every digit, times their precision, bytes are shown
   }
 });
 
-test("Parquet: a large row group of lists is only read where a page index says where its pages are", async () => {
-  const [indexed, plain] = await Promise.all(["chat.zstd.parquet", "chat.snappy.parquet"].map(async (name) => {
-    const path = join(fixtures, name);
-    const opened = await ParquetReader.open(path, await openFile(path), 1000);
-    open.push(opened);
-    return opened;
-  }));
-  assert.equal((await rows(indexed!, 200)).length, 100);
-  await assert.rejects(rows(plain!, 200), /bytes of lists and no page index.*row_group_size/);
+test("Parquet: pages that are too large to be unpacked are refused with what to do", async () => {
+  const path = join(fixtures, "chat.snappy.parquet");
+  const opened = await ParquetReader.open(path, await openFile(path), 1000);
+  open.push(opened);
+  await assert.rejects(rows(opened, 200), /Rows 1 to 300 .* their pages have \d+ bytes.*data_page_size.*row_group_size/);
+});
+
+test("Parquet without a page index: only the pages of a window are read, and every row is the right one", async () => {
+  // One row group of 12,000 rows in a dozen pages a column: flat ones with nulls, and lists of up to three turns.
+  const path = join(fixtures, "paged.snappy.parquet");
+  const file = await openFile(path);
+  let read = 0;
+  const counted = new Proxy(file, { get: (target, name) => (name === "read" ? async (...args: Parameters<typeof file.read>) => {
+    const result = await target.read(...args);
+    read += result.bytesRead;
+    return result;
+  } : typeof target[name as "fd"] === "function" ? (target[name as "close"] as () => unknown).bind(target) : target[name as "fd"]) });
+  const opened = await ParquetReader.open(path, counted);
+  open.push(opened);
+  const { size } = await file.stat();
+  // Once the pages of the lists were gone through, up to the last row, only those of the window are read.
+  for (const [at, most] of [[0, 0.3], [11_990, 1], [6_234, 0.3], [1_000, 0.3]] as const) {
+    read = 0;
+    const found = await rows(opened, at, 10);
+    assert.ok(read < size * most, `${read} of ${size} bytes were read for row ${at}`);
+    for (const [index, row] of found.entries()) {
+      const i = at + index;
+      const turns = Array.from({ length: i % 4 }, (_, turn) => ({ role: turn % 2 === 0 ? "user" : "assistant", content: `${i} says ${turn}` }));
+      assert.deepEqual(JSON.parse(text(row)), { id: i, text: i % 10 === 3 ? null : `text of row ${i}`, messages: i % 7 === 5 ? null : turns });
+    }
+    assert.equal(found.length, 10);
+  }
+  assert.equal(await find(opened, "text of row 11999", 9_000), 11_999);
+});
+
+test("Parquet: repetition levels say where rows begin, in runs and in packed bits", () => {
+  const runs = Uint8Array.of(0, 0, 0, 0, 2 << 1, 1, 3 << 1, 0);
+  assert.deepEqual(rowStarts(runs, 5, 1), { rows: 3, begins: false });
+  // Eight values of one bit, 0 1 1 0 0 1 0 0, of which six are there.
+  const packed = Uint8Array.of(0, 0, 0, 0, 3, 0b0010_0110);
+  assert.deepEqual(rowStarts(packed, 6, 1), { rows: 3, begins: true });
+  // Two bits: 0 2 1 0.
+  assert.deepEqual(rowStarts(Uint8Array.of(0, 0, 0, 0, 3, 0b0001_1000, 0), 4, 2), { rows: 2, begins: true });
+  assert.throws(() => rowStarts(Uint8Array.of(0, 0, 0, 0, 3), 4, 2), /damaged/);
 });
 
 test("a cut or damaged Parquet file, a folder, a missing file and foreign forms are said in a sentence", async () => {

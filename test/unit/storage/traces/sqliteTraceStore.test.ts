@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { compatibility } from "../../../../src/domain/drift/compatibility.ts";
 import { driftTable } from "../../../../src/domain/drift/drift.ts";
+import { columnsOf } from "../../../../src/domain/drift/traceData.ts";
 import { filmstrip } from "../../../../src/domain/drift/filmstrip.ts";
 import { summaryDrift } from "../../../../src/domain/drift/summaryDrift.ts";
 import { loadSqlite } from "../../../../src/storage/sqliteDriver.ts";
@@ -23,7 +24,11 @@ for (const [index, store] of stores.entries()) {
   test(`a trace is read whole (driver ${index})`, () => {
     const reader = store.open(join(folder, "start.trace"));
     assert.deepEqual([reader.meta.schema, reader.meta.skill, reader.meta.split, reader.meta.step, reader.meta.noise, reader.segments], ["1.0", "math", "id", 0, { nll_q99: 0.01, token_q99: 0.002 }, ["answer", "terminator"]]);
+    assert.deepEqual([reader.heldBytes, reader.probe?.(0)?.row, reader.probe?.(77)], [0, 0, null], "one probe is read without the others");
+    const numbers = reader.columns?.();
     const [probe, skipped] = reader.probes();
+    assert.deepEqual(numbers, columnsOf({ meta: reader.meta, segments: reader.segments, probes: () => reader.probes(), tokens: () => null, tokenBytes: () => null, summary: () => [] }));
+    assert.deepEqual(reader.probe?.(0), probe);
     assert.deepEqual([probe?.line, probe?.tags, probe?.status, probe?.tokens, probe?.nll, probe?.kl_start, probe?.kl_base, probe?.correct, probe?.finish], [1, ["emoji", "short"], "ok", 10, 1.25, null, 0.25, true, "stop"]);
     assert.deepEqual([skipped?.status, skipped?.reason, skipped?.correct, Number.isNaN(skipped?.mean_entropy)], ["skipped", "The row has no answer.", null, true]);
     const tokens = reader.tokens(0);

@@ -30,7 +30,7 @@ describe("rows of dataset files", () => {
     const lenses = await lensesOf(editor.document.uri);
     note("rowLensesMs", performance.now() - start);
     assert.ok(lenses.length >= 20, `${lenses.length} lenses`);
-    assert.ok(titles(lenses).some((title) => /^drift −\d+\.\d nats at M3 · lost since M[23]$/.test(title)), titles(lenses).slice(0, 3).join("\n"));
+    assert.ok(titles(lenses).some((title) => /^drift −\d+\.\d nats at M3 · lost since M[23] · M0 ✗ {2}M1 ✓ {2}M2 [✓✗] {2}M3 ✗$/.test(title)), titles(lenses).slice(0, 3).join("\n"));
     const [first] = lenses;
     assert.equal(first?.command?.command, "seesaw.showDrift");
     assert.deepEqual(first.command.arguments, [{ file: `${folder()}/seesaw.yaml`, skill: "math", split: "id", row: first.range.start.line }]);
@@ -56,7 +56,7 @@ describe("rows of dataset files", () => {
     const hover = await hoverAt(uriOf("math.probe.jsonl"), 2);
     assert.ok(hover);
     assert.match(hover.text, /compared with M1 · \[Show Token Drift\]\(command:seesaw\.showDrift\?/);
-    assert.match(hover.text, /\| M3 \| [✓✗] \| .*«/);
+    assert.match(hover.text, /\| M3\u00a0+\u2060 \| [✓✗]\u00a0+\u2060 \| .*«/);
     assert.match(hover.text, /Greedy answers:/);
     assert.deepEqual(hover.markdown.isTrusted, { enabledCommands: ["seesaw.showDrift"] });
     assert.notEqual(hover.markdown.supportHtml, true);

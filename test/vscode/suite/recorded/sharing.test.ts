@@ -99,4 +99,20 @@ describe("exports", () => {
     assert.deepEqual(readdirSync(dir).sort(), ["math.csv", "report.html"]);
     rmSync(dir, { recursive: true });
   });
+
+  it("draw what Token Drift shows as a PNG, twice as fine as the screen", async () => {
+    const { host } = await seesaw();
+    const pipeline = host.model.views().find(({ label }) => label === "seesaw.yaml")?.uri.fsPath ?? null;
+    await host.drift.show({ pipeline, skill: "math", split: "id" });
+    const { png, resolved } = await host.drift.picture();
+    assert.equal(resolved.skill, "math");
+    const bytes = Buffer.from(png);
+    assert.equal(bytes.subarray(0, 8).toString("latin1"), "\x89PNG\r\n\x1a\n");
+    const [width, height] = [bytes.readUInt32BE(16), bytes.readUInt32BE(20)];
+    assert.equal(width, 2400);
+    assert.ok(height > 1200, `${height} points high: chart and film are in it`);
+    host.driftEditors.open({ pipeline, skill: "search", split: "id" });
+    assert.equal((await host.driftEditors.active?.picture())?.resolved.skill, "search");
+    await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
+  });
 });
