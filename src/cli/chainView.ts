@@ -1,5 +1,6 @@
 import { flagsOfRun } from "../domain/run/flagText.ts";
 import { formatDuration, formatNumber } from "../domain/format.ts";
+import { ownCommand, type OwnCommand } from "../domain/pipeline/ownCommand.ts";
 import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import { reasonText } from "../domain/run/reasonText.ts";
 import { runSeconds } from "../domain/run/reduceRun.ts";
@@ -16,6 +17,7 @@ export class ChainView {
   /** The run that is followed now. */
   current: { stage: string; id: string } | null = null;
   private readonly context: CommandContext;
+  private readonly pipeline: Pipeline;
   private readonly progress: ProgressLine;
   private readonly nameWidth: number;
   private readonly interrupts: Interrupts;
@@ -24,6 +26,7 @@ export class ChainView {
 
   constructor(context: CommandContext, pipeline: Pipeline, interrupts: Interrupts) {
     this.context = context;
+    this.pipeline = pipeline;
     this.interrupts = interrupts;
     this.nameWidth = Math.max(...pipeline.stages.map(({ id }) => id.length));
     this.progress = new ProgressLine(context.out, this.nameWidth);
@@ -31,11 +34,12 @@ export class ChainView {
 
   show(event: ChainEvent): void {
     const { out, json } = this.context;
-    if (json) out.json(jsonEvent(event));
+    if (json) out.json(jsonEvent(event, event.type === "starting" ? ownCommandOf(this.pipeline, event.stage) : null));
     switch (event.type) {
       case "starting":
         if (!json && !out.live) out.note(`${event.stage}: starting (${event.position} of ${event.of})`);
         else out.rewrite(`${event.stage}: reading inputs, checking the environment`);
+        this.announce(event.stage);
         return;
       case "up-to-date":
         if (!json) out.print(`${out.paint("green", "✓")} ${event.stage.padEnd(this.nameWidth)}  ${out.paint("dim", `up to date (${event.run.id})`)}`);
@@ -58,6 +62,15 @@ export class ChainView {
         this.current = null;
         if (!json) out.print(this.finishedLine(event.run));
     }
+  }
+
+  /** A program of the person's own is shown before it runs. */
+  announce(stage: string): void {
+    const { out, json } = this.context;
+    const own = ownCommandOf(this.pipeline, stage);
+    if (own === null || json) return;
+    out.note(`${stage} runs your own ${own.shell ? "shell line" : "command"} in ${own.cwd ?? this.pipeline.root}:`);
+    out.note(`  ${own.line}`);
   }
 
   result({ runs, failed }: ChainResult, failOn: "drifting" | "confirmed" | undefined): void {
@@ -102,11 +115,16 @@ export class ChainView {
   }
 }
 
-function jsonEvent(event: ChainEvent): object {
+function ownCommandOf(pipeline: Pipeline, id: string): OwnCommand | null {
+  const stage = pipeline.stages.find((one) => one.id === id);
+  return stage === undefined ? null : ownCommand(stage);
+}
+
+function jsonEvent(event: ChainEvent, own: OwnCommand | null): object {
   const head = { event: event.type, stage: event.stage };
   switch (event.type) {
     case "starting":
-      return { ...head, position: event.position, of: event.of };
+      return { ...head, position: event.position, of: event.of, ...(own === null ? {} : { command: own }) };
     case "started":
       return { ...head, run: event.run.id, dir: event.run.dir, attempt: event.run.attempt, argv: event.run.argv };
     default: {

@@ -61,6 +61,7 @@ export function addRun(program: Command, contextOf: ContextOf): void {
         const start = context.startOptions(options.python, interrupts.signal);
         if (options.detach || options.resume) {
           const stage = stages[0] ?? "";
+          view.announce(stage);
           const run = options.resume
             ? await context.services.launcher.resumeRun(pipeline.root, await unfinished(context, pipeline, stage), start)
             : await context.services.launcher.startStage(pipeline, loaded.diagnostics, stage, start);

@@ -2,13 +2,14 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { CheckSpec } from "../protocol/checks.ts";
-import { schemaVersion, type ModelSpec, type ReplaySpec, type RunSpec, type SkillSpec } from "../protocol/runSpec.ts";
+import { schemaVersion, type BenchmarkSpec, type ModelSpec, type PredictedCost, type ReplaySpec, type RunSpec, type SkillSpec } from "../protocol/runSpec.ts";
 import type { Pipeline, Stage } from "../domain/pipeline/pipelineModel.ts";
 import type { Chain, ChainCheckpoint } from "../domain/run/chain.ts";
 import { didYouMean } from "../util/nearest.ts";
 import { referenceTarget } from "../domain/pipeline/stageOptions.ts";
 import { joinPath } from "../util/paths.ts";
 import { AppError } from "../util/errors.ts";
+import { commandFiles } from "./commandFiles.ts";
 import type { FileHash, FileHasher } from "./hashFiles.ts";
 
 /** What a stage would be run with now: everything that decides the result, hashed, but nothing about where or when. */
@@ -42,6 +43,10 @@ export async function planStage(pipeline: Pipeline, stageId: string, chain: Chai
   const paths = [...(stage.data === null ? [] : [stage.data]), ...skills.flatMap(({ probes }) => (probes.ood === undefined ? [probes.id] : [probes.id, probes.ood]))];
   for (const { check } of skills) paths.push(...functionFile(check, pipeline.root));
   for (const source of replay?.from ?? []) paths.push(source.data);
+  const programs = commandFiles(stage, pipeline.root);
+  paths.push(...programs);
+  const { config } = stage.launch;
+  if (config !== undefined) paths.push(config);
   const inputs: FileHash[] = [];
   for (const path of new Set(paths)) inputs.push(await hasher.file(path));
   await hasher.save();
@@ -53,8 +58,9 @@ export async function planStage(pipeline: Pipeline, stageId: string, chain: Chai
       // Only where there are some: the runs of recipes without keep the fingerprint that they always had.
       ...(Object.keys(stage.options).length > 0 && { options: stage.options }),
       ...(stage.references.length > 0 && { models: Object.entries(models).map(([name, { weights_hash }]) => [name, weights_hash]) }),
+      ...(programs.length > 0 && { programs: programs.map(hashOf) }),
       adapter: stage.adapter,
-      launch: stage.launch,
+      launch: config === undefined ? stage.launch : { ...stage.launch, config: hashOf(config) },
       env: stage.env,
       seed: pipeline.seed,
       save_every: stage.save_every,
@@ -79,7 +85,7 @@ export async function planStage(pipeline: Pipeline, stageId: string, chain: Chai
 export function freezeRun(
   pipeline: Pipeline,
   plan: StagePlan,
-  where: { id: string; trusted: boolean; target: RunSpec["target"]; env: Record<string, string>; versions: Record<string, string>; created?: number },
+  where: { id: string; trusted: boolean; target: RunSpec["target"]; env: Record<string, string>; versions: Record<string, string>; created?: number; predicted?: PredictedCost | null },
 ): RunSpec {
   const { stage } = plan;
   return {
@@ -108,9 +114,18 @@ export function freezeRun(
     target: where.target,
     env: where.env,
     fingerprint: plan.fingerprint,
+    predicted: where.predicted ?? null,
+    benchmark: stageBenchmark(pipeline, stage),
     trusted: where.trusted,
     versions: where.versions,
   };
+}
+
+/** What is measured after a stage's last checkpoint, or null. */
+function stageBenchmark({ benchmark, stages }: Pipeline, { id }: Stage): BenchmarkSpec | null {
+  if (benchmark === null || benchmark === undefined) return null;
+  const { every, ...spec } = benchmark;
+  return every === "stage" || !stages.some(({ from }) => from === id) ? spec : null;
 }
 
 export function stageOf(pipeline: Pipeline, id: string): Stage {
@@ -201,6 +216,7 @@ function replaySpec(pipeline: Pipeline, stage: Stage): ReplaySpec | null {
     }),
     quality: buffer.quality,
     diversity: buffer.diversity,
+    ...(buffer.quotas !== undefined && { quotas: buffer.quotas }),
   };
 }
 

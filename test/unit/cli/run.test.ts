@@ -130,3 +130,13 @@ test("without SQLite the chain and its rows can still be seen; only traces canno
   const drift = await without("drift", "--json");
   assert.deepEqual([drift.code, (JSON.parse(drift.stdout) as { error: string }).error], [5, "sqlite-missing"]);
 });
+
+test("a command of the person's own is shown before it runs", async () => {
+  await box.pipeline();
+  const yaml = join(box.root, "seesaw.yaml");
+  writeFileSync(yaml, readFileSync(yaml, "utf8").replace(/id: a, .*/, `id: a, recipe: command, options: { run: [python, "my train.py", "{start}"] } }`));
+  const shown = await cli("run", "a", "--python", "/no/such/python");
+  assert.match(shown.stderr, /^a: starting \(1 of 1\)\na runs your own command in .*work:\n {2}python 'my train\.py' \{start\}\n/);
+  const json = await cli("run", "a", "--json", "--python", "/no/such/python");
+  assert.deepEqual((JSON.parse(json.stdout.split("\n")[0] ?? "") as { command: unknown }).command, { line: "python 'my train.py' {start}", shell: false, cwd: null });
+});
