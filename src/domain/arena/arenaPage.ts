@@ -1,0 +1,60 @@
+import type { ArenaResult } from "./arenaResult.ts";
+
+/**
+ * Everything the arena page and the extension host can say to each other. The page says `ready`, the host answers with the
+ * state and sends it again whenever it changes. Here and not in src/protocol, since what is shown is the result itself.
+ */
+export interface ToArenaPage {
+  type: "state";
+  state: ArenaPageState;
+}
+
+export type FromArenaPage =
+  | { type: "ready" }
+  /** Asks the person first. */
+  | { type: "run" }
+  /** All numbers as CSV, or everything as one HTML file. */
+  | { type: "export"; what: "csv" | "html" }
+  | { type: "retry" }
+  | { type: "openPipeline" }
+  /** What the arena's own process wrote. */
+  | { type: "openOutput" }
+  | { type: "showLog" }
+  /** Something in the page failed: for the log. */
+  | { type: "error"; message: string };
+
+/** How far all stages of all seeds are. */
+export interface ArenaProgress {
+  stages: number;
+  done: number;
+  /** What trains now. */
+  running: { seed: number; stage: string; step: number; total: number }[];
+  /** Whose newest run ended otherwise than done. */
+  failed: { seed: number; stage: string; why: string }[];
+  /** An arena or a chain is at work there, also between two stages. */
+  held: boolean;
+}
+
+/** What will be run, before anything was. */
+export interface ArenaPlan {
+  systems: { id: string; title: string }[];
+  seeds: number[];
+  budget: string;
+}
+
+export interface ArenaPageState {
+  /** The pipeline's name. */
+  pipeline: string;
+  plan: ArenaPlan | null;
+  progress: ArenaProgress | null;
+  /** null: not read yet, or nothing has finished. */
+  result: ArenaResult | null;
+  /** The result is being read. */
+  reading: boolean;
+  /** False in a workspace that is not trusted: then nothing can be started. */
+  mayRun: boolean;
+  /** There is something that the arena's process wrote. */
+  output: boolean;
+  /** Set instead of everything else where there is nothing to show, with what a person can do about it. */
+  empty: { kind: "none" | "error"; title: string; detail: string; action: "openPipeline" | "retry" | null } | null;
+}

@@ -1,0 +1,122 @@
+import { formatBytes, formatCount, formatDuration, formatNumber, formatPercent } from "../format.ts";
+import { dropText, estimateText, intervalText, verdictOf } from "../evaluation/evaluationText.ts";
+import type { EvaluationRow } from "../evaluation/evaluationRow.ts";
+import { html, type Html } from "../report/html.ts";
+import { confusionsOf, families, planeOf, shownEntries, skillsIn, sweepsOf, testOf, testedMeasures, type ConfusionTable, type Family, type TestedMeasure } from "./arenaCharts.ts";
+import { dotsSvg, sweepSvg } from "./arenaDrawings.ts";
+import { planeSvg, shapePath } from "./arenaPlaneSvg.ts";
+import type { ArenaCost, ArenaEntry, ArenaResult, Share } from "./arenaResult.ts";
+
+const familyNames: Readonly<Record<Family, string>> = { chain: "the chain", replay: "replay", tuning: "fine-tuning on own or specialists' answers", distill: "distillation", merge: "merging", experts: "experts and router", joint: "joint training (upper bound)" };
+const measureTitles: Readonly<Record<TestedMeasure, string>> = { "old-skills": "old skills", "new-skill": "new skill", ood: "OOD" };
+
+export function planeSection(result: ArenaResult): Html {
+  const plane = planeOf(result);
+  if (plane === null) return html`<section><h2>Restore the old, keep the new</h2><p class="lead">There is no system yet with both old skills and a new one.</p></section>`;
+  const used = families.filter((family) => plane.points.some((point) => point.family === family));
+  return html`<section><h2>Restore the old, keep the new</h2>
+<p class="lead">Up and to the right is better. Lines are 95 % intervals over prompts and seeds; small points are single seeds; the area of a mark is the number of tokens that its own stages trained on (merging trains on none). Axes show the range of the data.</p>
+<div class="card">${planeSvg(plane, result.oldSkills.join(", "), result.newSkill ?? "")}
+<div class="legend">${used.map((family) => html`<span class="f-${family}"><svg viewBox="0 0 14 14" aria-hidden="true"><path class="shape" d="${shapePath(family, 7, 7, 5)}"/></svg><b>${familyNames[family]}</b></span>`)}</div></div></section>`;
+}
+
+/** Every system against the chain, prompt by prompt. */
+export function testsSection(result: ArenaResult): Html {
+  const rows = shownEntries(result);
+  const tests = result.comparison?.rows.filter(({ p }) => p !== null).length ?? 0;
+  return html`<section><h2>Against the chain</h2>
+<p class="lead">Differences in points of the pass rate, paired by prompt and seed, with their 95 % intervals. p* is corrected for ${tests} tests (Holm). “Sees” is the smallest drop that such a test would show four times in five: a smaller one mostly goes unseen, so “not shown” is no proof of none.</p>
+${result.comparison === null ? html`<p class="muted">The chain and a remedy have no finished seed in common yet.</p>` : html`<div class="card"><table class="plain"><thead><tr><th scope="col">system</th><th scope="col" class="num">seeds</th>${testedMeasures.map((measure) => html`<th scope="col" class="group">${measureTitles[measure]}<small>change, 95 %</small></th><th scope="col">p*<small>sees</small></th>`)}</tr></thead>
+<tbody>${rows.map((entry) => html`<tr class="${entry.kind === "chain" ? "strong" : ""}"><th scope="row" class="name">${entry.title}</th><td class="num">${entry.seeds.length}</td>${testedMeasures.map((measure) => testCells(entry, measure, result))}</tr>`)}</tbody></table></div>
+${result.comparison.notes.map((note) => html`<p class="note">${note}</p>`)}`}</section>`;
+}
+
+function testCells(entry: ArenaEntry, measure: TestedMeasure, result: ArenaResult): Html {
+  const { scores } = entry;
+  if (entry.kind === "chain") {
+    const share = { "old-skills": scores?.oldSkills, "new-skill": scores?.newSkill, ood: scores?.ood }[measure];
+    return html`<td class="group thin">${share == null ? "–" : formatPercent(share.value, 0)} <small>is the baseline</small></td><td></td>`;
+  }
+  const row = testOf(result, entry.id, measure);
+  if (row === undefined || row.estimate === null) return html`<td class="group muted" colspan="2">${row?.why ?? "not compared"}</td>`;
+  return html`<td class="group thin"><span class="${verdictClass(row)}">${estimateText(row)}</span> <small>(${intervalText(row)})</small><br><small>${verdictOf(row)}</small></td><td class="thin">${pText(row)}<br><small>${dropText(row)}</small></td>`;
+}
+
+/** `gain`, `loss`, or `unsure` for what the corrected test does not show. */
+export function verdictClass(row: EvaluationRow): string {
+  const verdict = verdictOf(row);
+  return verdict === "gain" || verdict === "loss" ? verdict : "unsure";
+}
+
+/** `< 0.001`, `0.031`: corrected where it is. */
+export function pText({ adjusted, p }: Pick<EvaluationRow, "adjusted" | "p">): string {
+  const shown = adjusted ?? p;
+  return shown === null ? "" : shown < 0.001 ? "< 0.001" : formatNumber(shown, 3);
+}
+
+export function skillsSection(result: ArenaResult): Html {
+  const skills = skillsIn(result);
+  return html`<section><h2>Skill by skill</h2>
+<p class="lead">Pass rates on the in-domain and the OOD probes: the mean over the seeds, its 95 % interval as a bar from 0 to 100 %, and every seed as a point.</p>
+<div class="card"><table class="plain"><thead><tr><th scope="col">system</th>${skills.map((skill) => html`<th scope="col" class="group">${skill}${skill === result.newSkill ? html`<small>new</small>` : null}</th>`)}</tr></thead>
+<tbody>${shownEntries(result).map(({ title, kind, scores }) => html`<tr class="${kind === "chain" ? "strong" : ""}"><th scope="row" class="name">${title}</th>${skills.map((skill) => html`<td class="group">${shareCell(scores?.skills[skill]?.id ?? null, "id")}${shareCell(scores?.skills[skill]?.ood ?? null, "ood")}</td>`)}</tr>`)}</tbody></table></div>
+<div class="legend"><span><i class="key"></i>in-domain</span><span><i class="key ood"></i>OOD</span></div></section>`;
+}
+
+function shareCell(share: Share | null, split: "id" | "ood"): Html | null {
+  if (share === null) return null;
+  return html`<div class="thin">${formatPercent(share.value, 0)} <small>${formatNumber(100 * share.interval.low, 0)} to ${formatNumber(100 * share.interval.high, 0)}${split === "ood" ? " OOD" : ""}</small></div>${dotsSvg(share, split)}`;
+}
+
+/** How the coefficient of a merge decides. */
+export function sweepSection(result: ArenaResult): Html | null {
+  const curves = sweepsOf(result);
+  if (curves.length === 0) return null;
+  return html`<section><h2>Sensitivity to the merge coefficient</h2>
+<p class="lead">The same models merged with other weights, each skill's in-domain pass rate. These points are measured on the prompts of the tables: the best one, picked afterwards, would flatter the merge.</p>
+<div class="charts">${curves.map((curve) => html`<div class="card"><h3>${curve.title}</h3>${sweepSvg(curve)}
+<table class="plain"><thead><tr><th scope="col">weight</th>${curve.skills.map((skill) => html`<th scope="col" class="num">${skill}</th>`)}</tr></thead><tbody>${curve.points.map(({ weight, skills }) => html`<tr><th scope="row">${weight}</th>${curve.skills.map((skill) => html`<td class="num">${skills[skill] == null ? "–" : formatPercent(skills[skill].value, 0)}</td>`)}</tr>`)}</tbody></table></div>`)}</div></section>`;
+}
+
+export function confusionSection(result: ArenaResult): Html | null {
+  const tables = confusionsOf(result);
+  if (tables.length === 0) return null;
+  return html`<section><h2>What the routers picked</h2>
+<p class="lead">Share of each skill's prompts that went to each expert, over the seeds. Outlined: the skill's own expert.</p>
+<div class="charts">${tables.map(confusionCard)}</div></section>`;
+}
+
+function confusionCard({ title, skills, rows }: ConfusionTable): Html {
+  return html`<div class="card"><h3>${title}</h3><table class="plain"><thead><tr><th scope="col">expert</th>${skills.map((skill) => html`<th scope="col" class="num">${skill}</th>`)}</tr></thead>
+<tbody>${rows.map(({ expert, shares }) => html`<tr><th scope="row">${expert}</th>${shares.map((share, index) => html`<td class="heat${skills[index] === expert ? " right" : ""}" style="--share:${formatNumber(share, 3)}">${formatPercent(share, 0)}</td>`)}</tr>`)}</tbody></table></div>`;
+}
+
+export function costSection(result: ArenaResult): Html {
+  return html`<section><h2>Cost</h2>
+<p class="lead">Means over the seeds: of a system's own stages, and, apart from them, of what it shares with others, such as specialists that are its teachers. FLOPs are counted by the rules 6ND and 2ND; seconds are those of training; memory is the peak of its largest stage.</p>
+<div class="card"><table class="plain"><thead><tr><th scope="col">system</th><th scope="col" class="num">steps</th><th scope="col" class="num">tokens</th><th scope="col" class="num">FLOPs</th><th scope="col" class="num">training</th><th scope="col" class="num">peak memory</th><th scope="col" class="num group">shared tokens</th><th scope="col" class="num">shared FLOPs</th><th scope="col" class="num">shared training</th></tr></thead>
+<tbody>${shownEntries(result).map(({ title, kind, cost: { own, shared } }) => html`<tr class="${kind === "chain" ? "strong" : ""}"><th scope="row" class="name">${title}</th><td class="num">${own === null ? "–" : formatNumber(own.optimizerSteps, 0)}</td>${spent(own)}<td class="num">${own === null ? "–" : formatBytes(own.peakMemory)}</td>${spent(shared, "group")}</tr>`)}</tbody></table></div></section>`;
+}
+
+function spent(cost: ArenaCost | null, first = ""): Html {
+  return html`<td class="num ${first}">${cost === null ? "–" : formatCount(cost.tokens)}</td><td class="num">${cost === null ? "–" : flopsText(cost.flops)}</td><td class="num thin">${cost === null ? "–" : formatDuration(cost.seconds)}</td>`;
+}
+
+/** `2.5e11`: orders of magnitude are what one compares. */
+export function flopsText(flops: number | null): string {
+  return flops === null ? "–" : flops === 0 ? "0" : flops.toExponential(1).replace("e+", "e");
+}
+
+export function missingSection({ entries }: ArenaResult): Html | null {
+  const missing = entries.filter(({ missing: why }) => why.length > 0);
+  if (missing.length === 0) return null;
+  return html`<section><h2>What is not there</h2><div class="card"><table class="plain"><tbody>${missing.map(({ title, missing: why }) => html`<tr><th scope="row" class="name">${title}</th><td class="wrap">${why.join(" ")}</td></tr>`)}</tbody></table></div></section>`;
+}
+
+export function notesSection({ notes, seeds }: ArenaResult): Html {
+  return html`<section><h2>What this shows, and what not</h2><ul class="limits">
+<li>All systems start from the same chain, answer the same prompts and are judged by the same checks, under the seeds ${seeds.join(", ")}. A difference is one between these remedies with these settings, on this model, these skills and this data.</li>
+<li>It does not say how they would rank on another model, at another size, with more data or with settings tuned for each: an untuned remedy may lose to a tuned one.</li>
+<li>Probes are not the benchmark: run one before a release.</li>
+${notes.map((note) => html`<li>${note}</li>`)}</ul></section>`;
+}

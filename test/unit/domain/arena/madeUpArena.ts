@@ -1,0 +1,64 @@
+import { arenaResult, type ArenaCost, type ArenaResult, type ReadEntry, type ReadSystem } from "../../../../src/domain/arena/arenaResult.ts";
+import type { EvaluatedSystem, SetResult } from "../../../../src/domain/evaluation/evaluatedSystem.ts";
+import { seededRandom } from "../../../../src/domain/statistics/random.ts";
+
+export const skills = ["math", "search", "tool", "format"];
+const prompts = 64;
+
+/** A probe set answered with about this pass rate: harder prompts fail first, so systems agree on which are hard. */
+function setOf(skill: string, split: "id" | "ood", rate: number, seed: number): SetResult {
+  const random = seededRandom(1000 + seed * 97 + skill.length + (split === "ood" ? 7 : 0));
+  return { skill, split, settings: { prompts: `${skill}.${split}` }, rows: Array.from({ length: prompts }, (_, row) => ({ key: String(row), correct: (row + 0.5) / prompts + (random() - 0.5) * 0.12 < rate })) };
+}
+
+type Rates = readonly [number, number, number, number];
+
+function system(name: string, seed: number, rates: Rates): EvaluatedSystem {
+  const spread = (seed - 1) * 0.06;
+  const at = (rate: number): number => Math.max(0, Math.min(1.2, rate + (rate > 0.95 || rate < 0.03 ? 0 : spread)));
+  return {
+    name, seed, label: name,
+    stages: [{ label: "M0", teaches: null, results: [] }, ...skills.map((skill, index) => ({ label: `M${index + 1}`, teaches: skill, results: [] }))],
+    results: skills.flatMap((skill, index) => [setOf(skill, "id", at(rates[index] ?? 0), seed), setOf(skill, "ood", at((rates[index] ?? 0) * 0.8), seed)]),
+  };
+}
+
+const cost = (tokens: number): ArenaCost => ({ tokens, flops: tokens * 2.5e6, seconds: tokens / 2100, peakMemory: 2.3e8 + tokens, optimizerSteps: Math.round(tokens / 1230) });
+
+function entry(id: string, title: string, kind: ReadEntry["kind"], rates: Rates, tokens: number, more: { sweep?: ReadEntry["sweep"]; shared?: number; confusion?: ReadSystem["confusion"]; seeds?: number[]; why?: string } = {}, all: readonly number[] = [0, 1, 2]): ReadEntry {
+  const { sweep = null, shared, confusion = null, seeds = [...all], why = "it-format is running" } = more;
+  return {
+    id, title, kind, sweep,
+    runs: all.map((seed) => (seeds.includes(seed) ? { seed, evaluated: system(id, seed, rates), why: null, own: cost(tokens), shared: shared === undefined ? null : cost(shared), confusion } : { seed, evaluated: null, why, own: null, shared: null, confusion: null })),
+  };
+}
+
+const picks = (right: number): NonNullable<ReadSystem["confusion"]> => [...skills, "base"].map((expert) => ({ expert, bySkill: Object.fromEntries(skills.map((skill) => [skill, expert === skill ? right : expert === "base" ? 0 : (1 - right) / 3])) }));
+
+/** An arena like the sample's: every kind of remedy, a sensitivity curve, two routers, one remedy without a seed and one that lacks one. */
+export function madeUpArena(seeds: readonly number[] = [0, 1, 2]): ArenaResult {
+  const sweep = (weight: number): ReadEntry["sweep"] => ({ of: "merge-task-arithmetic", weight });
+  const of = (id: string, title: string, kind: ReadEntry["kind"], rates: Rates, tokens: number, more: Parameters<typeof entry>[5] = {}): ReadEntry => entry(id, title, kind, rates, tokens, more, seeds);
+  const read = [
+    of("chain", "the chain, no remedy", "chain", [0.03, 0.05, 0.3, 1.1], 402_000),
+    of("replay-5", "replay 5 %", "replay", [0.6, 0.55, 0.85, 1.1], 421_000),
+    of("replay-10", "replay 10 %", "replay", [0.78, 0.7, 0.92, 1.1], 437_000),
+    of("replay-30", "replay 30 %", "replay", [0.9, 0.86, 1.1, 1.1], 492_000),
+    of("merge-average", "merge, average", "merge", [0.1, 0.02, 0.2, 0.3], 0, { shared: 402_000 }),
+    of("merge-task-arithmetic", "merge, task-arithmetic, weight 0.5", "merge", [0.12, 0.05, 0.22, 0.4], 0, { shared: 402_000, sweep: sweep(0.5) }),
+    of("merge-task-arithmetic-w0_3", "merge, task-arithmetic, weight 0.3", "merge", [0.05, 0.01, 0.1, 0.1], 0, { shared: 402_000, sweep: sweep(0.3) }),
+    of("merge-task-arithmetic-w0_7", "merge, task-arithmetic, weight 0.7", "merge", [0.2, 0.07, 0.3, 0.55], 0, { shared: 402_000, sweep: sweep(0.7) }),
+    of("merge-task-arithmetic-w1", "merge, task-arithmetic, weight 1", "merge", [0.15, 0.05, 0.2, 0.35], 0, { shared: 402_000, sweep: sweep(1) }),
+    of("merge-ties", "merge, ties, weight 1", "merge", [0.15, 0.04, 0.25, 0.45], 0, { shared: 402_000 }),
+    of("merge-average-chain", "merge, average of M1 to the end", "merge", [0.3, 0.15, 0.4, 0.7], 0),
+    of("self-distill", "self-distillation", "self-distill", [0.04, 0.06, 0.4, 1.1], 130_000),
+    of("oracle-sft", "oracle SFT", "oracle-sft", [0.85, 0.8, 0.93, 1.1], 135_000, { shared: 402_000 }),
+    of("distill-reverse-kl", "distillation, reverse KL", "distill", [0.82, 0.77, 0.92, 1.1], 90_000, { shared: 402_000 }),
+    of("distill-forward-kl", "distillation, forward KL", "distill", [0.8, 0.74, 0.93, 1.1], 92_000, { shared: 402_000, seeds: seeds.slice(0, -1), why: "distill-forward-kl is running" }),
+    of("experts", "experts and router", "experts", [0.9, 0.88, 0.93, 0.94], 402_000, { confusion: picks(0.97) }),
+    of("together-10", "replay 10 %, experts and router", "together", [0.92, 0.9, 0.94, 1.1], 437_000, { confusion: picks(0.91) }),
+    of("joint", "joint training", "joint", [0.93, 0.91, 1.1, 1.1], 402_000),
+    of("gone", "grpo & <others>", "distill", [0, 0, 0, 0], 0, { seeds: [], why: "specialist-tool has not been run" }),
+  ];
+  return arenaResult({ pipeline: "arena", budget: "as many optimizer steps as the chain", seeds, read });
+}
