@@ -156,7 +156,12 @@ def _no_weights(checkpoint: Checkpoint, names: dict[str, Path]) -> None:
     weights = [name for name in pickles if re.match(r"(pytorch_model|adapter_model|model|consolidated)[-._\w]*$", name)]
     ranks = [name for name in names if re.fullmatch(r"model_world_size_\d+_rank_\d+\.pt", name)]
     shards = [folder for name, folder in names.items() if name.startswith("pytorch_model_fsdp") and folder.is_dir()]
-    if not names:
+    if "router.json" in names:
+        checkpoint.error(
+            "the folder is a router (a base and several experts), not one model",
+            "Start from the base or from one expert, or merge the experts first",
+        )
+    elif not names:
         checkpoint.error("the checkpoint folder is empty; is it still being written?", _WAIT)
     elif any(re.search(r"\.tmp|\.part|\.incomplete|~$", name) for name in names):
         checkpoint.error(

@@ -21,7 +21,8 @@ from safetensors.torch import load_file, save_file
 
 from seesaw_runner.checkpoints.safetensors_header import HeaderError, read_header
 
-WEIGHT_FILES = ("model*.safetensors", "adapter_model*.safetensors")
+#: A router's file names its experts by hash, so that their weights count as well.
+WEIGHT_FILES = ("model*.safetensors", "adapter_model*.safetensors", "router.safetensors")
 
 
 class CheckpointError(RuntimeError):

@@ -7,7 +7,7 @@ done. Equal to `model.generate(do_sample=False)` (a test compares them).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -69,9 +69,11 @@ def generate(
     ends: set[int],
     batch_size: int | None = None,
     sampling: Sampling | None = None,
+    follow: Callable[[list[int]], object] | None = None,
 ) -> list[Generated]:
     """Continuations of id lists, greedy or sampled, in their order. `max_new_tokens` may differ per prompt. Empty
-    prompts are refused. batch_size None: as many rows as the memory allows, MOST_ROWS at most.
+    prompts are refused. batch_size None: as many rows as the memory allows, MOST_ROWS at most. follow: told which
+    prompts the rows of the batch are, whenever that changes; for models that treat every row differently.
 
     Raises ValueError for an empty prompt: there is no position to predict from.
     """
@@ -89,7 +91,7 @@ def generate(
         for first in range(0, len(order), size):
             picked = order[first : first + size]
             rows, most = [list(prompts[i]) for i in picked], [limits[i] for i in picked]
-            _run(lm, rows, most, ends, [out[i] for i in picked], sampling)
+            _run(lm, rows, most, ends, [out[i] for i in picked], sampling, picked, follow)
     return out
 
 
@@ -118,7 +120,11 @@ def _run(
     ends: set[int],
     out: list[Generated],
     sampling: Sampling | None,
+    places: list[int],
+    follow: Callable[[list[int]], object] | None,
 ) -> None:
+    if follow:
+        follow(places)
     device = lm.device
     width = max(map(len, prompts))
     ids = torch.full((len(prompts), width), lm.pad_id, dtype=torch.long)
@@ -155,6 +161,9 @@ def _run(
             cache.batch_select_indices(index)
             live, chosen, mask, position = [live[k] for k in keep], chosen[index], mask[index], position[index]
             padded = padded and bool((mask == 0).any())
+            places = [places[k] for k in keep]
+            if follow:
+                follow(places)
         ids = chosen[:, None]
         mask = torch.cat([mask, mask.new_ones((len(live), 1))], dim=1)
         position = position[:, -1:] + 1

@@ -13,8 +13,20 @@ from seesaw_runner.checkpoints.saving import no_weights, weight_files
 from seesaw_runner.run_folder import StageError
 
 
+def refuse_router(folder: str) -> None:
+    """StageError for a router's checkpoint: it is a base and several experts, not one model."""
+    if (Path(folder) / "router.json").is_file():
+        raise StageError(
+            "bad-checkpoint",
+            f"{folder} is a router: a base and several experts, not one model that a stage could start from. Start "
+            "from the base (`from: base`) or from one expert, or merge the experts first.",
+            folder,
+        )
+
+
 def load_tokenizer(folder: str):
     """The tokenizer of a checkpoint, with a pad token. StageError `bad-checkpoint` when it has none."""
+    refuse_router(folder)
     try:
         if (Path(folder) / "config.json").is_file():
             tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
@@ -40,8 +52,9 @@ def load_model(folder: str, dtype: torch.dtype, device: torch.device, attention:
     """A checkpoint as one plain model on `device`. An adapter checkpoint is merged into what it was trained on,
     recursively.
 
-    StageError `bad-checkpoint` for pickled weights, missing shards or tensors that do not fit.
+    StageError `bad-checkpoint` for pickled weights, missing shards or tensors that do not fit, and for a router.
     """
+    refuse_router(folder)
     about = Path(folder) / "adapter_config.json"
     if about.is_file():
         config = json.loads(about.read_text(encoding="utf-8"))
