@@ -1,13 +1,18 @@
 import { Command, CommanderError } from "commander";
+import { addBenchmark } from "./cli/benchmark.ts";
+import { addArena } from "./cli/arena.ts";
 import { addCheckpoints } from "./cli/checkpoints.ts";
+import { addCompare } from "./cli/compare.ts";
 import { CommandContext } from "./cli/context.ts";
 import { addDrift } from "./cli/drift.ts";
 import { exitCodeHelp, exitCodeOf, exitCodes } from "./cli/exitCodes.ts";
 import { failureOf } from "./cli/failure.ts";
+import { addGate } from "./cli/gate.ts";
 import { addGlobalOptions, globalOptions } from "./cli/globalOptions.ts";
 import { addInit } from "./cli/init.ts";
 import { addLogs } from "./cli/logs.ts";
 import { terminalOutput, wantsColour } from "./cli/output.ts";
+import { addPlan } from "./cli/plan.ts";
 import { addReplay } from "./cli/replay.ts";
 import { addReport } from "./cli/report.ts";
 import { addRun } from "./cli/run.ts";
@@ -15,6 +20,7 @@ import { addStatus } from "./cli/status.ts";
 import { addStop } from "./cli/stop.ts";
 import { addTokens } from "./cli/tokens.ts";
 import { addValidate } from "./cli/validate.ts";
+import { addWeights } from "./cli/weights.ts";
 import { version } from "./util/version.ts";
 import { AppError } from "./util/errors.ts";
 
@@ -29,7 +35,7 @@ const program = new Command("seesaw")
   .showSuggestionAfterError()
   .exitOverride();
 
-for (const add of [addInit, addValidate, addRun, addStatus, addLogs, addStop, addCheckpoints, addDrift, addTokens, addReplay, addReport]) add(program, contextOf);
+for (const add of [addInit, addValidate, addRun, addStatus, addLogs, addStop, addCheckpoints, addDrift, addTokens, addBenchmark, addCompare, addPlan, addWeights, addArena, addReplay, addReport, addGate]) add(program, contextOf);
 for (const command of [program, ...program.commands]) addGlobalOptions(command.exitOverride());
 // A reader that closes the pipe early (`| head`) has seen what it wanted.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? exitCodes.ok : exitCodes.failed));

@@ -6,6 +6,7 @@ import type { BenchmarkValue } from "../../domain/evaluation/benchmarkChange.ts"
 import type { BenchmarkResult, BenchmarkSample } from "../../protocol/benchmark.ts";
 import { decodeNumber } from "../../protocol/numbers.ts";
 import { AppError, messageOf } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 
 /** The benchmarks of one run folder at one step; results that cannot be read are named, the others stand. */
 export async function readBenchmarks(runDir: string, step: number): Promise<{ results: BenchmarkResult[]; problems: string[] }> {
@@ -37,7 +38,7 @@ export async function readBenchmarkRows(runDir: string, step: number, { samples,
       if (row.filter === filter && value !== undefined) rows.push({ key: row.key, value, ...(row.group !== undefined && { group: row.group }) });
     }
   } catch (error) {
-    throw new AppError("run-unreadable", `The answers of ${task} in ${path} cannot be read (${messageOf(error)}): run \`seesaw benchmark --force\` to write them again.`, { cause: error });
+    throw new AppError("run-unreadable", t("The answers of {0} in {1} cannot be read ({2}): run `seesaw benchmark --force` to write them again.", task, path, messageOf(error)), { cause: error });
   }
   return rows;
 }
