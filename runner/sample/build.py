@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from sample.rows import probe_rows, to_lines, train_rows
+from sample.rows import paraphrase_rows, probe_rows, to_lines, train_rows
 from sample.skills import SKILLS
 
 SAMPLE = Path(__file__).resolve().parents[2] / "media" / "sample"
@@ -31,8 +31,9 @@ def build_data(folder: Path, seed: int) -> None:
             "train": train[skill],
             "probe": probe_rows(skill, "probe", seed),
             "ood": probe_rows(skill, "ood", seed),
+            "paraphrase": paraphrase_rows(skill, seed),
         }
-        for split in ("probe", "ood"):
+        for split in ("probe", "ood", "paraphrase"):
             leaked = prompts(files[split]) & trained_on
             if leaked:
                 raise AssertionError(

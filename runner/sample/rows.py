@@ -10,6 +10,7 @@ import dataclasses
 import json
 import random
 
+from sample.paraphrase import paraphrase
 from sample.skills import Item, draw
 
 TRAIN_ROWS, PROBE_ROWS = 2000, 64
@@ -51,6 +52,16 @@ def probe_rows(skill: str, split: str, seed: int) -> list[dict]:
     """`split` is `probe` (in the domain) or `ood`."""
     rng = random.Random(f"{skill}-{split}-{seed}")
     return [to_row(f"{skill}-{split}-{i + 1:02d}", item) for i, item in enumerate(draw(skill, PROBE_ROWS, split, rng))]
+
+
+def paraphrase_rows(skill: str, seed: int) -> list[dict]:
+    """The in-domain probes in other words; the answers stay."""
+    rows = []
+    for row in probe_rows(skill, "probe", seed):
+        question, answer = row["messages"]
+        asked = {"role": "user", "content": paraphrase(skill, question["content"])}
+        rows.append({**row, "id": row["id"].replace("-probe-", "-paraphrase-"), "messages": [asked, answer]})
+    return rows
 
 
 def to_lines(rows: list[dict]) -> bytes:

@@ -1,3 +1,5 @@
+import { absoluteOptions } from "../pipeline/stageOptions.ts";
+
 import type { SourceRange } from "../pipeline/pipelineModel.ts";
 
 /** `arena:` of seesaw.yaml with every default filled in. */
@@ -64,13 +66,13 @@ export function remedyName(raw: RawRemedy): string {
   return raw.kind;
 }
 
-/** Fills in every default. */
-export function arenaOf(raw: RawArena): Arena {
-  return { seeds: raw.seeds ?? arenaDefaults.seeds, budget: raw.budget ?? null, rows: raw.rows ?? arenaDefaults.rows, remedies: raw.remedies.map(remedyOf) };
+/** Fills in every default, and makes every path absolute. */
+export function arenaOf(raw: RawArena, root: string): Arena {
+  return { seeds: raw.seeds ?? arenaDefaults.seeds, budget: raw.budget ?? null, rows: raw.rows ?? arenaDefaults.rows, remedies: raw.remedies.map((remedy) => remedyOf(remedy, root)) };
 }
 
-function remedyOf(raw: RawRemedy): Remedy {
-  const common = { id: remedyName(raw), args: raw.args ?? {}, options: raw.options ?? {} };
+function remedyOf(raw: RawRemedy, root: string): Remedy {
+  const common = { id: remedyName(raw), args: raw.args ?? {}, options: absoluteOptions(raw.options ?? {}, root) };
   const replay = { ratio: raw.ratio ?? arenaDefaults.ratio, rows: raw.rows ?? arenaDefaults.bufferRows };
   const adapter = raw.adapter ?? {};
   switch (raw.kind) {
