@@ -1,4 +1,4 @@
-"""The probes in other words: what a prompt asks stays, how it asks changes. For routers, which must not live on wording."""
+"""The probes in other words: what a prompt asks stays, how it asks changes. A router must not live on wording."""
 
 from __future__ import annotations
 

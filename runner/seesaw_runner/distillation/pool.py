@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from seesaw_runner.distillation.endpoint import EndpointTeacher
 from seesaw_runner.distillation.teachers import LocalTeachers, Rolled, Target, fit_together
@@ -79,8 +80,10 @@ def teacher_pool(stage, *, top_k: int, offline: bool) -> TeacherPool:
     }
     told, together = f"{len(servers)} endpoints", True
     if folders:
-        fits, told = fit_together(list(folders.values()), stage.device.torch)
+        fits, told = fit_together(list(folders.values()), stage.device.torch, stage.device.frozen_dtype)
         together = load == "together" or (load == "auto" and fits)
         if load != "auto":
             told = f"{len(set(folders.values()))} teachers, loaded {load.replace('-', ' ')}"
-    return TeacherPool(LocalTeachers(folders, stage.load, together=together), servers, told, stage)
+    return TeacherPool(
+        LocalTeachers(folders, partial(stage.load, frozen=True), together=together), servers, told, stage
+    )

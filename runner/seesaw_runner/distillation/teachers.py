@@ -87,13 +87,10 @@ def padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[torch.T
     return ids.to(device), mask.to(device)
 
 
-def fit_together(folders: Sequence[Path], device: torch.device) -> tuple[bool, str]:
-    """Whether all teachers may stay loaded, and a sentence with the figures.
-
-    Their size is that of the files, doubled where those hold 16-bit numbers: models are loaded in full precision.
-    """
+def fit_together(folders: Sequence[Path], device: torch.device, dtype: torch.dtype = torch.float32) -> tuple[bool, str]:
+    """Whether all teachers may stay loaded, and a sentence with the figures. dtype: what they are loaded in."""
     distinct = set(folders)
-    need = sum(_loaded_bytes(folder) for folder in distinct)
+    need = sum(_loaded_bytes(folder, dtype.itemsize) for folder in distinct)
     free = _free(device)
     fits = free is None or need <= free * ROOM_SHARE
     known = "unknown" if free is None else f"{free / 2**30:.1f} GiB"
@@ -101,12 +98,12 @@ def fit_together(folders: Sequence[Path], device: torch.device) -> tuple[bool, s
     return fits, f"{len(distinct)} teachers of {need / 2**30:.2f} GiB {how}; {known} of memory is free."
 
 
-def _loaded_bytes(folder: Path) -> int:
+def _loaded_bytes(folder: Path, item: int) -> int:
     from seesaw_runner.checkpoints.files import inspect_checkpoint
 
     checkpoint = inspect_checkpoint(folder)
     size = sum(file.stat().st_size for file in weight_files(folder))
-    return max(size, checkpoint.parameters * 4) if checkpoint.kind != "adapter" else size
+    return checkpoint.parameters * item if checkpoint.kind != "adapter" and checkpoint.parameters else size
 
 
 def _free(device: torch.device) -> int | None:

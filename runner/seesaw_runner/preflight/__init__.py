@@ -12,6 +12,7 @@ from seesaw_runner.checkpoints.files import Checkpoint, inspect_checkpoint
 from seesaw_runner.findings import Finding
 from seesaw_runner.preflight.arguments import check_arguments
 from seesaw_runner.preflight.data import check_data
+from seesaw_runner.preflight.launch import check_launch
 from seesaw_runner.preflight.packages import check_packages
 from seesaw_runner.preflight.space import check_space
 from seesaw_runner.preflight.template import check_template
@@ -28,6 +29,7 @@ def preflight(spec: dict, run_dir: str | Path | None = None) -> list[Finding]:
     data = check_data(spec)
     findings = [
         *check_packages(spec),
+        *check_launch(spec),
         *check_arguments(spec["recipe"], spec.get("args") or {}),
         *start.findings,
         *(base.findings if base is not start and _needs_base(spec, start) else []),

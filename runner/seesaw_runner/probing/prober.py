@@ -17,7 +17,7 @@ import torch
 
 from seesaw_runner.journal import standing_events
 from seesaw_runner.probing.evaluate import Answer, Evaluator, judge, margin_for
-from seesaw_runner.probing.flags import SeriesStart, Watch, quantile
+from seesaw_runner.probing.flags import Look, SeriesStart, Watch, quantile
 from seesaw_runner.probing.probe_set import ProbeSet, load_probe_sets, template_hash, tokenizer_hash
 from seesaw_runner.probing.reference_cache import Entry, ReferenceCache, cache_folder
 from seesaw_runner.probing.selection import Selection, pick, shortened, token_index, whole
@@ -236,6 +236,10 @@ class Prober:
         self.watch = Watch(alpha=flags["alpha"], tolerance=flags["tolerance"], looks=max(1, looks), series=series)
         self.watch.restore(events)
 
+    def let_go(self) -> None:
+        """Forgets the model that it scored last, so that its memory is free until the next probe point."""
+        self.scorer = None
+
     # ---- a probe point
 
     def probe(
@@ -247,14 +251,15 @@ class Prober:
         full: bool,
         weights_hash: str | None = None,
         identity: str | None = None,
+        look: bool = True,
     ) -> None:
         """Scores at `step`, looks at every series, runs checks where due or asked for by a flag, writes traces.
 
         full: every row, else the short selection. weights_hash, identity: of the checkpoint saved at this step, if one
-        was.
+        was. look: False for weights that were looked at before, so that one look does not count twice.
         """
         began = time.perf_counter()
-        if self.scorer.lm.outer is not model:
+        if self.scorer is None or self.scorer.lm.outer is not model:
             self.scorer = self._scorer(model)
         chosen = self.whole if full else self.short
         rows = [self.rows[i] for i in chosen.rows]
@@ -270,7 +275,7 @@ class Prober:
             s.id: [nll[j] - self.writer.start_nll[chosen.rows[j]] for j in chosen.part(k)]
             for k, s in enumerate(self.sets)
         }
-        looks = {s.id: self.watch.look(step, s.id, deltas[s.id]) for s in self.sets}
+        looks = {s.id: self.watch.look(step, s.id, deltas[s.id]) if look else Look([], False) for s in self.sets}
         asked = [s for s in self.sets if looks[s.id].needs_check]
         if unanswered := [s for s in asked if s.id not in answers]:
             answers |= self._evaluate(step, chosen, scores, unanswered, texts)

@@ -83,10 +83,10 @@ def train(stage: Session) -> int:
     frozen = None
     if reference != "start":
         stage.loading(f"loading the reference model {reference}")
-        frozen = stage.load(stage.model_folder(reference, "reference"))
+        frozen = stage.load(stage.model_folder(reference, "reference"), frozen=True)
     elif not stage.adapter:
         stage.loading("loading the reference model")
-        frozen = stage.load(spec["start"]["checkpoint"])
+        frozen = stage.load(spec["start"]["checkpoint"], frozen=True)
     trainer = Trainer(
         model=stage.model,
         ref_model=frozen.eval().requires_grad_(False) if frozen is not None else None,

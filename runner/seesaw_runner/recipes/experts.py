@@ -35,7 +35,7 @@ def train(stage: Session) -> int:
     balance = stage.options.take("balance", None, str)
     encoder, scored = stage.encoder(), not learns_every_token(stage)
     own = read_training_rows(stage.spec["data"], encoder, stage.journal, scored=scored, group_field=balance)
-    _, old = replay_rows(stage.spec, stage.run, encoder, stage.journal, stage.attempt)
+    _, old = replay_rows(stage, encoder)
     frozen = dict(stage.model.named_parameters())
     before = digest_of(frozen)
     code = fit_rows(stage, own, old, balanced=balance is not None)

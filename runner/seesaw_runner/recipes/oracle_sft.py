@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def train(stage: Session) -> int:
     """Roll out every specialist, judge, write down, learn the mixture. Returns the exit code."""
-    from seesaw_runner.rollouts.judges import judge_of, skill_check
+    from seesaw_runner.rollouts.judges import judge_of, skill_check, tell_errors
     from seesaw_runner.rollouts.prompts import read_prompts
     from seesaw_runner.rollouts.relabel import keep_answers, relabelled_rows, tell_tallies
     from seesaw_runner.rollouts.settings import sampler_of
@@ -67,7 +67,7 @@ def train(stage: Session) -> int:
             if not mine:
                 raise options.error("oracles", f"names the domain {domain}, but no row of {spec['data']} is of it")
             stage.loading(f"loading the oracle of {domain}")
-            model = stage.load(folders[domain])
+            model = stage.load(folders[domain], frozen=True)
             kept, tally = keep_answers(
                 mine,
                 sampler.answers(model, mine, samples),
@@ -81,13 +81,14 @@ def train(stage: Session) -> int:
             del model
             rows += [{**row, field: domain} for row in kept]
             tallies |= tally
+        tell_errors(stage, checks.values())
         tell_tallies(stage, tallies, spec["data"])
         return rows
 
     path = relabelled_rows(stage, roll_out)
     group = field if balance else None
     own = read_training_rows(str(path), encoder, stage.journal, scored=not learns_every_token(stage), group_field=group)
-    _, old = replay_rows(spec, stage.run, encoder, stage.journal, stage.attempt)
+    _, old = replay_rows(stage, encoder)
     return fit_rows(stage, own, old, balanced=balance, about=" that the specialists have written")
 
 

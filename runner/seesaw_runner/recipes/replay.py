@@ -2,8 +2,9 @@
 
     python -m seesaw_runner.recipes.replay RUN_DIR
 
-Option `buffer`: which one. The buffer is built as for mixed replay (quality gate, near-duplicates, quotas), frozen in
-buffer.json, and every draw is in ledger.jsonl. How long: `args.max_steps`, or `args.num_train_epochs` over the buffer.
+Option `buffer`: which one. The buffer is built as for mixed replay (quality gate, near-duplicates, coverage, quotas),
+frozen in buffer.json, and every draw is in ledger.jsonl. How long: `args.max_steps`, or `args.num_train_epochs` over
+the buffer.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def train(stage: Session) -> int:
     stage.options.take("buffer", None, str)
     if not stage.spec.get("replay"):
         raise StageError("bad-argument", "The recipe replay needs options.buffer, the buffer to train on.", "options")
-    _, rows = replay_rows(stage.spec, stage.run, stage.encoder(), stage.journal, stage.attempt)
+    _, rows = replay_rows(stage, stage.encoder())
     return fit_rows(stage, [], rows, buffer_only=True, about=f" of the buffer {stage.spec['replay']['buffer']}")
 
 

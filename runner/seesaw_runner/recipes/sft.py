@@ -33,7 +33,7 @@ def train(stage: Session) -> int:
     # Own rows and replayed rows are encoded by the same code that encodes the probes.
     encoder, scored = stage.encoder(), not learns_every_token(stage)
     own = read_training_rows(stage.spec["data"], encoder, stage.journal, scored=scored, group_field=balance)
-    _, old = replay_rows(stage.spec, stage.run, encoder, stage.journal, stage.attempt)
+    _, old = replay_rows(stage, encoder)
     return fit_rows(stage, own, old, balanced=balance is not None)
 
 

@@ -6,30 +6,25 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seesaw_runner.checks import CheckError, make_check
-from seesaw_runner.checks.base import reference_of
 from seesaw_runner.data.canonical import row_hashes
 from seesaw_runner.data.row_problems import row_problems
-from seesaw_runner.data.row_summary import row_score
 from seesaw_runner.data.rows import Row, read_rows
+from seesaw_runner.replay.choosing import choose
+from seesaw_runner.replay.coverage import share_out
+from seesaw_runner.replay.features import States
 from seesaw_runner.replay.ledger import Drawn, Ledger, ledger_totals
 from seesaw_runner.replay.near_duplicates import NearDuplicates, row_shingles
+from seesaw_runner.replay.quality import Quality, Rater, ReplayError
 
-__all__ = ["Buffer", "BufferRow", "Drawn", "Ledger", "ReplayError", "build_buffer", "ledger_totals"]
+__all__ = ["Buffer", "BufferRow", "Drawn", "Ledger", "ReplayError", "build_buffer", "ledger_totals", "share_out"]
 
 VERSION = 1
-
-
-class ReplayError(ValueError):
-    """The buffer cannot be built or its rows are gone; the text is a sentence."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,10 @@ class BufferRow:
 
 @dataclass
 class Buffer:
-    """A frozen buffer. `sources` counts, for each stage: rows read, kept after both filters, taken."""
+    """A frozen buffer. `sources` counts, for each stage: rows read, kept after all filters, taken, and its quota where
+    stages have one. `coverage` says, for each stage whose rows were chosen by what they cover, how far the rows left
+    out are from the ones taken, and how far they would be from a choice by chance.
+    """
 
     buffer: str
     seed: int
@@ -56,6 +54,7 @@ class Buffer:
     rows: list[BufferRow]
     dropped: dict[str, int]
     sources: list[dict[str, Any]] = field(default_factory=list)
+    coverage: list[dict[str, Any]] = field(default_factory=list)
 
     def save(self, path: str | Path) -> None:
         """Writes buffer.json whole or not at all."""
@@ -77,7 +76,15 @@ class Buffer:
                 "start a new run"
             )
         rows = [BufferRow(**{name: row.get(name) for name in BufferRow.__dataclass_fields__}) for row in data["rows"]]
-        return Buffer(data["buffer"], data["seed"], data["ratio"], rows, data["dropped"], data.get("sources", []))
+        return Buffer(
+            data["buffer"],
+            data["seed"],
+            data["ratio"],
+            rows,
+            data["dropped"],
+            data.get("sources", []),
+            data.get("coverage", []),
+        )
 
     def values(self, root: str | Path) -> list[dict]:
         """The rows themselves, read again from their files, in the order of `rows`. ReplayError if a file has
@@ -98,23 +105,35 @@ class Buffer:
         return [found[row.hash] for row in self.rows]
 
 
-def build_buffer(replay_spec: dict, *, skills: list[dict], seed: int, root: str | Path, trusted: bool) -> Buffer:
+def build_buffer(
+    replay_spec: dict,
+    *,
+    skills: list[dict],
+    seed: int,
+    root: str | Path,
+    trusted: bool,
+    rater: Rater | None = None,
+    states: States | None = None,
+    width: int = 0,
+) -> Buffer:
     """Builds the buffer that `replay` of run.json describes. The same input and seed give the same buffer.
 
     A row whose prompt is also a probe's never gets in (`dropped.probe`): training on it would hide forgetting.
+    rater: the reward model that `quality` names. states: hidden states of rows, `width` numbers each, where `diversity`
+    compares them.
     """
     kept: list[list[BufferRow]] = []
     sources, dropped = [], {"quality": 0, "duplicate": 0, "probe": 0}
     probes = probe_hashes(skills)
     seen: set[str] = set()
-    diversity = replay_spec.get("diversity")
-    near = NearDuplicates(diversity["minhash"]) if diversity else None
+    diversity, quotas = replay_spec.get("diversity") or {}, replay_spec.get("quotas")
+    near = NearDuplicates(diversity["minhash"]) if diversity.get("minhash") else None
     for origin in replay_spec["from"]:
-        good_enough = _quality(replay_spec.get("quality"), origin, skills, root, trusted)
+        gate = Quality(replay_spec.get("quality"), origin, skills, root, trusted, rater)
         rows, read, passed = [], 0, 0
-        for row in _usable(origin["data"]):
+        for row, good_enough in gate.judged(_usable(origin["data"])):
             read += 1
-            if not good_enough(row.value):
+            if not good_enough:
                 dropped["quality"] += 1
                 continue
             passed += 1
@@ -129,23 +148,40 @@ def build_buffer(replay_spec: dict, *, skills: list[dict], seed: int, root: str 
             seen.add(hashes.full)
             rows.append(BufferRow(*hashes, _relative(origin["data"], root), row.line, origin["stage"]))
         if read and not passed:
-            raise ReplayError(_none_passed(replay_spec["quality"], origin))
+            raise ReplayError(gate.none_passed())
         kept.append(rows)
         sources.append(
             {"stage": origin["stage"], "data": _relative(origin["data"], root), "rows": read, "kept": len(rows)}
         )
-    quotas = share_out(replay_spec["rows"], [len(rows) for rows in kept])
+    available = [len(rows) for rows in kept]
+    if quotas:
+        shares = [
+            min(quotas.get(origin["stage"], 0), n) for origin, n in zip(replay_spec["from"], available, strict=True)
+        ]
+    else:
+        shares = share_out(replay_spec["rows"], available)
     taken: list[BufferRow] = []
-    for origin, source, rows, quota in zip(replay_spec["from"], sources, kept, quotas, strict=True):
-        source["taken"] = quota
-        chosen = random.Random(f"{seed}/{replay_spec['buffer']}/{origin['stage']}").sample(range(len(rows)), quota)
-        taken += [rows[i] for i in sorted(chosen)]
+    coverage: list[dict[str, Any]] = []
+    for origin, source, rows, share in zip(replay_spec["from"], sources, kept, shares, strict=True):
+        source |= {"taken": share} | ({"quota": quotas.get(origin["stage"], 0)} if quotas else {})
+        chosen, told = choose(
+            [row.hash for row in rows],
+            [row.line for row in rows],
+            share,
+            path=origin["data"],
+            seed=f"{seed}/{replay_spec['buffer']}/{origin['stage']}",
+            diversity=diversity,
+            states=states,
+            width=width,
+        )
+        taken += [rows[i] for i in chosen]
+        coverage += [{"stage": origin["stage"], **told}] if told else []
     if not taken:
         raise ReplayError(
             f"the buffer {replay_spec['buffer']} is empty: its stages have no usable rows; check `from` and the "
             "data files"
         )
-    return Buffer(replay_spec["buffer"], seed, replay_spec["ratio"], taken, dropped, sources)
+    return Buffer(replay_spec["buffer"], seed, replay_spec["ratio"], taken, dropped, sources, coverage)
 
 
 def probe_hashes(skills: list[dict]) -> set[str]:
@@ -161,21 +197,6 @@ def probe_hashes(skills: list[dict]) -> set[str]:
     return found
 
 
-def share_out(total: int, available: list[int]) -> list[int]:
-    """Even shares; what one source cannot fill goes to the others, the first ones first."""
-    shares = [0] * len(available)
-    while total > 0:
-        open_sources = [i for i, size in enumerate(available) if shares[i] < size]
-        if not open_sources:
-            break
-        even, rest = divmod(total, len(open_sources))
-        for place, i in enumerate(open_sources):
-            share = min(even + (place < rest), available[i] - shares[i], total)
-            shares[i] += share
-            total -= share
-    return shares
-
-
 def _usable(path: str) -> Iterator[Row]:
     """Rows that can be trained on; the others are preflight's to report."""
     for row in read_rows(path):
@@ -189,39 +210,3 @@ def _relative(path: str, root: str | Path) -> str:
     absolute = os.path.abspath(os.path.join(root, path))
     inside = os.path.relpath(absolute, root)
     return absolute if inside.startswith("..") else inside.replace(os.sep, "/")
-
-
-def _quality(
-    quality: dict | None, origin: dict, skills: list[dict], root: str | Path, trusted: bool
-) -> Callable[[dict], bool]:
-    if not quality:
-        return lambda value: True
-    if quality.get("check"):
-        skill = next((skill for skill in skills if skill["id"] == origin.get("skill")), None)
-        if skill is None:
-            raise ReplayError(
-                f"quality: {{ check: true }} needs a skill for the stage {origin['stage']}, and no skill has "
-                f"its name; use quality: {{ reward: … }} or leave it out"
-            )
-        try:
-            check = make_check(skill["check"], trusted=trusted, root=str(root))
-        except CheckError as error:
-            raise ReplayError(f"skill {skill['id']}: {error}") from None
-        return lambda value: check.passes(reference_of(value).text, value)
-    name, least = quality.get("field"), quality["min"]
-
-    def rated(value: dict) -> bool:
-        score = row_score(value if name is None else {"score": value.get(name)})
-        return score is not None and not math.isnan(score) and score >= least
-
-    return rated
-
-
-def _none_passed(quality: dict, origin: dict) -> str:
-    if quality.get("check"):
-        return (
-            f"no row of {origin['data']} passes the check of the skill {origin.get('skill')}; correct the check or "
-            "leave `quality` out"
-        )
-    name = quality.get("field") or "reward or score"
-    return f"no row of {origin['data']} has a {name} of at least {quality['min']}; lower it or leave `quality` out"

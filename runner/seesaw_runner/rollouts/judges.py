@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from seesaw_runner.checks import CheckError, make_check
@@ -47,6 +48,18 @@ def judge_of(check: Check | None) -> Judge | None:
     if check is None:
         return None
     return lambda text, row: float(check.passes(text, row))
+
+
+def tell_errors(stage, checks: Iterable[Check | None]) -> None:
+    """A warning for each check function that raised: such an answer counted as wrong."""
+    for check in checks:
+        errors = getattr(check, "errors", 0)
+        if errors:
+            stage.warn(
+                "check-failed",
+                f"A check function raised on {errors} answers; they counted as wrong. The last: {check.last_error}",
+                fix="Correct the function; it must judge any text.",
+            )
 
 
 def _check(spec: dict, wanted: dict, where: str) -> Check:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seesaw_runner import environment
+from seesaw_runner.preflight.launch import SHARDED
 from seesaw_runner.run_folder import (
     StageError,
     attempt_folder,
@@ -32,8 +33,8 @@ environment.apply(processes=int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 #: Arguments that no recipe can follow, and why.
 REFUSED_ARGUMENTS = {
-    "deepspeed": "only one process per GPU with whole weights is supported",
-    "fsdp": "only one process per GPU with whole weights is supported",
+    name: f"{SHARDED[name]}; every process keeps the whole model, start several with `launch`"
+    for name in ("deepspeed", "fsdp")
 }
 #: And none that plans its batches.
 SUPERVISED_REFUSED = {

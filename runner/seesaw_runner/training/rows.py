@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import time
 from pathlib import Path
 from typing import Any
 
-from seesaw_runner.run_folder import StageError, attempt_number
+from seesaw_runner.run_folder import StageError, attempt_number, say
 
 
 def read_training_rows(path: str, encoder, journal, *, scored: bool, group_field: str | None = None) -> list:
@@ -58,25 +58,24 @@ def read_training_rows(path: str, encoder, journal, *, scored: bool, group_field
     return rows
 
 
-def replay_rows(spec: dict, run: Path, encoder, journal, attempt: Path) -> tuple[Any, list]:
-    """The frozen buffer of this run and its encoded rows as (hash, row). Built once; later attempts read
-    buffer.json.
+def replay_rows(stage, encoder) -> tuple[Any, list]:
+    """The frozen buffer of this run and its encoded rows as (hash, row). Built once, by rank 0; later attempts and the
+    other processes read buffer.json.
     """
+    spec, path = stage.spec, stage.run / "buffer.json"
     if not spec.get("replay"):
         return None, []
-    from seesaw_runner.replay.buffer import Buffer, ReplayError, build_buffer
+    from seesaw_runner.replay.buffer import Buffer, ReplayError
 
-    path, root = run / "buffer.json", spec["pipeline"]["root"]
     try:
-        if path.exists() and attempt_number(attempt) > 1:
+        if path.exists() and attempt_number(stage.attempt) > 1:
             buffer = Buffer.load(path)
+        elif stage.rank == 0:
+            buffer = _build(stage, encoder)
+            buffer.save(path)
         else:
-            buffer = build_buffer(
-                spec["replay"], skills=spec["skills"], seed=int(spec["seed"]), root=root, trusted=bool(spec["trusted"])
-            )
-            if int(os.environ.get("RANK", "0")) == 0:
-                buffer.save(path)
-        values = buffer.values(root)
+            buffer = _wait_for(stage, path)
+        values = buffer.values(spec["pipeline"]["root"])
     except ReplayError as error:
         raise StageError("bad-data", f"{error}.", str(path)) from error
     out = []
@@ -85,14 +84,107 @@ def replay_rows(spec: dict, run: Path, encoder, journal, attempt: Path) -> tuple
         if encoded.reason is None:
             out.append((row.hash, encoded))
         else:
-            journal.append(
-                "warning",
-                code="row-skipped",
-                severity="warning",
-                where=f"{row.source}:{row.line}",
-                message=f"A replay row is left out: {encoded.reason}",
-            )
+            stage.warn("row-skipped", f"A replay row is left out: {encoded.reason}", where=f"{row.source}:{row.line}")
+    if not out:  # an empty buffer would be an ignored option
+        raise StageError(
+            "bad-data",
+            f"No row of the buffer {buffer.buffer} can be trained on; the journal says why. Raise max_length, or "
+            "draw from other stages.",
+            str(path),
+        )
     return buffer, out
+
+
+def _build(stage, encoder):
+    """The buffer, with the models that its options ask for."""
+    from seesaw_runner.replay.buffer import build_buffer
+
+    spec, replay = stage.spec, stage.spec["replay"]
+    rater = _reward_model(stage, replay)
+    diversity = replay.get("diversity") or {}
+    states, width = None, 0
+    if any((diversity.get(name) or {}).get("features") == "hidden" for name in ("k_center", "clusters")):
+        from seesaw_runner.replay.hidden_states import states_of
+
+        states, width = states_of(stage.model, encoder), int(stage.model.config.get_text_config().hidden_size)
+    try:
+        buffer = build_buffer(
+            replay,
+            skills=spec["skills"],
+            seed=int(spec["seed"]),
+            root=spec["pipeline"]["root"],
+            trusted=bool(spec["trusted"]),
+            rater=rater,
+            states=states,
+            width=width,
+        )
+    finally:
+        if rater is not None:
+            rater.close()
+    for source in buffer.sources:
+        if source.get("quota", 0) > source["taken"]:
+            stage.warn(
+                "replay-short",
+                f"The buffer {buffer.buffer} holds {source['taken']} rows of {source['stage']}, not the "
+                f"{source['quota']} of its quota: no more are good enough and different from each other.",
+                where=source["data"],
+            )
+    if rater is not None and rater.cut:
+        stage.warn(
+            "row-cut",
+            f"{rater.cut} rows are longer than the reward model {rater.name} can read: it scored their beginnings.",
+            severity="info",
+        )
+    for told in buffer.coverage:
+        say(
+            f"{told['stage']}: rows left out are {told['mean']:.3f} from the nearest kept one on average "
+            f"({told['max']:.3f} at most); taken by chance, {told['random']['mean']:.3f} ({told['random']['max']:.3f})"
+        )
+        if told["compared"] < (kept := next(s["kept"] for s in buffer.sources if s["stage"] == told["stage"])):
+            stage.warn(
+                "replay-thinned",
+                f"{told['compared']} of the {kept} candidates of {told['stage']} were compared with each other, taken "
+                "by chance: more do not fit into memory, or the model cannot read them.",
+                severity="info",
+            )
+    return buffer
+
+
+def _reward_model(stage, replay: dict):
+    """What scores rows where `quality` names a reward model, else None. StageError without one in run.json."""
+    name = (replay.get("quality") or {}).get("reward_model")
+    if name is None:
+        return None
+    from seesaw_runner.replay.reward_model import FILE, RewardModel
+
+    found = (stage.spec.get("models") or {}).get(name)
+    if found is None:
+        raise StageError(
+            "bad-argument",
+            f"The buffer {replay['buffer']} names the reward model {name!r}, which run.json has no checkpoint for.",
+            "replay",
+        )
+    return RewardModel(
+        found["checkpoint"],
+        name=name,
+        identity=found["weights_hash"],
+        scores=stage.run / FILE,
+        device=stage.device.torch,
+        dtype=stage.device.frozen_dtype,
+        told=stage.loading,
+        stopping=lambda: stage.watch.signal is not None,
+    )
+
+
+def _wait_for(stage, path: Path):
+    """The buffer that rank 0 builds: a reward model must not run in every process, and all must draw the same rows."""
+    from seesaw_runner.replay.buffer import Buffer
+
+    while not path.exists():
+        if stage.watch.signal is not None:
+            raise StageError("cancelled", "Stopped while the replay buffer was being built; nothing was learned yet.")
+        time.sleep(0.2)
+    return Buffer.load(path)
 
 
 def labels(row, every_token: bool) -> list[int]:

@@ -80,9 +80,12 @@ class Session:
         """Tells what is being loaded."""
         self.journal.append("stage.progress", phase="load", step=0, total=0, message=message)
 
-    def load(self, folder: str | Path) -> torch.nn.Module:
-        """A checkpoint on this stage's device and in its precision; an adapter merged into what it was trained on."""
-        return load_model(str(folder), self.device.dtype, self.device.torch)
+    def load(self, folder: str | Path, *, frozen: bool = False) -> torch.nn.Module:
+        """A checkpoint on this stage's device and in its precision; an adapter merged into what it was trained on.
+
+        frozen: it is neither trained nor probed; it then takes 16 bits a number where the device computes in bf16.
+        """
+        return load_model(str(folder), self.device.frozen_dtype if frozen else self.device.dtype, self.device.torch)
 
     def model_folder(self, reference: str, option: str) -> Path:
         """The checkpoint that an option names (`math`, `math@40`, `base`, a folder), as frozen in run.json."""

@@ -1,0 +1,1 @@
+"""Merging of checkpoints in weight space: streamed from safetensors to safetensors, never holding a model."""
