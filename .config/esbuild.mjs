@@ -35,6 +35,28 @@ const datasetsLater = {
   },
 };
 
+/** What a window shows of an arena: a bundle of its own for the extension. It finds the parser beside it. */
+const arenaLater = {
+  name: "arena-later",
+  setup(build) {
+    build.onResolve({ filter: /\/arenaDesk\.ts$/ }, ({ kind }) => (kind === "dynamic-import" ? { path: "./arena.cjs", external: true } : undefined));
+  },
+};
+/** What a stage will cost, and the tokenizer that counts its rows: wanted when one is about to start. */
+const costsLater = {
+  name: "costs-later",
+  setup(build) {
+    build.onResolve({ filter: /\/costPlanner\.ts$/ }, ({ kind }) => (kind === "dynamic-import" ? { path: "./costs.cjs", external: true } : undefined));
+    build.onResolve({ filter: /\/rowLengths\.ts$/ }, ({ kind }) => (kind === "dynamic-import" ? { path: "./rowLengths.cjs", external: true } : undefined));
+  },
+};
+const parserBeside = {
+  name: "parser-beside",
+  setup(build) {
+    build.onResolve({ filter: /\/pipeline\/pipeline\.ts$/ }, () => ({ path: "./pipeline.cjs", external: true }));
+  },
+};
+
 const bundles = [
   {
     name: "cli",
@@ -52,7 +74,7 @@ const bundles = [
     outfile: "dist/extension.cjs",
     ...forNode,
     format: "cjs",
-    plugins: [later, datasetsLater],
+    plugins: [later, datasetsLater, arenaLater, costsLater],
     supported: { "dynamic-import": false },
     // In a CommonJS file import.meta.url is empty; the bundle's own address stands in for it.
     define: { "import.meta.url": "__importMetaUrl" },
@@ -61,6 +83,10 @@ const bundles = [
   // The YAML parser, the schema and its validator: more than half of the code, and not needed to be ready.
   { name: "pipeline", entryPoints: ["src/domain/pipeline/pipeline.ts"], outfile: "dist/pipeline.cjs", ...forNode, format: "cjs" },
   { name: "datasets", entryPoints: ["src/storage/datasets/openDataset.ts"], outfile: "dist/datasets.cjs", ...forNode, format: "cjs" },
+  { name: "arena", entryPoints: ["src/targets/arena/arenaDesk.ts"], outfile: "dist/arena.cjs", ...forNode, format: "cjs", plugins: [parserBeside] },
+  { name: "costs", entryPoints: ["src/targets/costPlanner.ts"], outfile: "dist/costs.cjs", ...forNode, format: "cjs" },
+  { name: "rowLengths", entryPoints: ["src/inference/rowLengths.ts"], outfile: "dist/rowLengths.cjs", ...forNode, format: "cjs" },
+  { name: "arenaPage", entryPoints: ["webview/arena/main.ts"], outfile: "dist/arena.js", platform: "browser", target: "es2022", format: "esm", tsconfig: "webview/tsconfig.json" },
   { name: "datasetsPage", entryPoints: ["webview/datasets/main.ts"], outfile: "dist/datasets.js", platform: "browser", target: "es2022", format: "esm", tsconfig: "webview/tsconfig.json" },
   { name: "weightsPage", entryPoints: ["webview/weights/main.ts"], outfile: "dist/weights.js", platform: "browser", target: "es2022", format: "esm", tsconfig: "webview/tsconfig.json" },
   // Large files are hashed in worker threads; services.ts finds this file beside its own bundle.

@@ -96,7 +96,7 @@ export const rooms = {
     packages: ["lit"],
     node: false,
     vscode: false,
-    only: { "chart.js": ["webview/chart/plot.ts", "webview/chart/parallelPlot.ts"] },
+    only: { "chart.js": ["webview/chart/plot.ts", "webview/chart/parallelPlot.ts", "webview/chart/arenaPlot.ts"] },
     advice: "webview/ is the page: it has no files, processes or editor, only messages (src/protocol/webview.ts).",
   },
 };

@@ -8,8 +8,9 @@ import type { RowIndex } from "./storage/rows/rowIndex.ts";
 import type { RunStore } from "./storage/runs/runStore.ts";
 import { LedgerReader, type LedgerReading, type RunFolder } from "./storage/runs/ledgers.ts";
 import type { DatasetReader } from "./storage/datasets/datasetReader.ts";
+import type { ArenaDesk, DeskServices } from "./targets/arena/arenaDesk.ts";
 import type { TraceStore } from "./storage/traces/traceStore.ts";
-import { CostPlanner } from "./targets/costPlanner.ts";
+import type { CostPlanner } from "./targets/costPlanner.ts";
 import { FileHasher } from "./targets/hashFiles.ts";
 import { Launcher } from "./targets/launcher.ts";
 import { QueueStore } from "./targets/queueStore.ts";
@@ -37,6 +38,8 @@ export interface Services {
   readonly costs: CostPlanner;
   /** How far two checkpoints are apart in weight space. */
   readonly weights: WeightReader;
+  /** The arena of a pipeline, for a window. */
+  arena(): Promise<ArenaDesk>;
   /** What waits for its turn, kept beside the runs. */
   readonly queue: QueueStore;
   /** Makes the environment that runs need. */
@@ -62,9 +65,12 @@ export interface Services {
 export function createServices({ log, extensionDir, storageDir }: ServiceOptions): Services {
   const runs = new FolderRunStore();
   const hasher = new FileHasher(join(storageDir, "hashes.json"));
-  const costs = new CostPlanner({ runs, lengths: async (folder) => (await import("./inference/rowLengths.ts")).rowLengths(folder) });
+  let planner: Promise<CostPlanner> | null = null;
+  const costPlanner = (): Promise<CostPlanner> => (planner ??= import("./targets/costPlanner.ts").then(({ DiskCostPlanner }) => new DiskCostPlanner({ runs, lengths: async (folder) => (await import("./inference/rowLengths.ts")).rowLengths(folder) })));
+  const costs: CostPlanner = { plan: async (...asked) => (await costPlanner()).plan(...asked), predict: async (...asked) => (await costPlanner()).predict(...asked), summary: async (...asked) => (await costPlanner()).summary(...asked) };
   const launcher = new Launcher({ runnerDir: join(extensionDir, "runner"), runs, hasher, log, predict: (pipeline, stage) => costs.predict(pipeline, stage) });
   let traces: Promise<TraceStore> | null = null;
+  let arena: Promise<ArenaDesk> | null = null;
   let rows: Promise<RowIndex> | null = null;
   let scorer: Promise<Scorer> | null = null;
   const ledgers = new LedgerReader();
@@ -73,6 +79,7 @@ export function createServices({ log, extensionDir, storageDir }: ServiceOptions
     launcher,
     costs,
     weights: new WeightReader({ runnerDir: join(extensionDir, "runner"), hasher, log }),
+    arena: () => (arena ??= openArena({ runs, costs, traces: () => (traces ??= openTraces()), cli: cliOf(extensionDir) })),
     queue: new QueueStore(),
     setup: new RunnerSetup({ runnerDir: join(extensionDir, "runner"), log }),
     replay: async (data) => (await import("./storage/runs/replaySummaries.ts")).replaySummaries(data),
@@ -96,6 +103,17 @@ export function createServices({ log, extensionDir, storageDir }: ServiceOptions
 async function openTraces(): Promise<TraceStore> {
   const [{ loadSqlite }, { SqliteTraceStore }] = await Promise.all([import("./storage/sqliteDriver.ts"), import("./storage/traces/sqliteTraceStore.ts")]);
   return new SqliteTraceStore(await loadSqlite());
+}
+
+async function openArena(services: Omit<DeskServices, "groups">): Promise<ArenaDesk> {
+  const [{ ArenaDesk }, { probeGroups }] = await Promise.all([import("./targets/arena/arenaDesk.ts"), import("./cli/probeGroups.ts")]);
+  return new ArenaDesk({ ...services, groups: probeGroups });
+}
+
+/** The command line of this installation; run from sources, its source. */
+function cliOf(extensionDir: string): string[] {
+  const bundled = join(extensionDir, "dist", "cli.js");
+  return [existsSync(bundled) ? bundled : join(extensionDir, "src", "cli.ts")];
 }
 
 async function openScorer(): Promise<Scorer> {

@@ -41,12 +41,17 @@ const shipped = [
   "LICENSE",
   "dist/extension.cjs",
   "dist/pipeline.cjs",
+  "dist/costs.cjs",
+  "dist/rowLengths.cjs",
   "dist/rowIndexWorker.js",
   "dist/scorerWorker.js",
   "dist/webview.js",
   "dist/datasets.cjs",
   "dist/datasets.js",
   "dist/weights.js",
+  "dist/arena.cjs",
+  "dist/arena.js",
+  "dist/cli.js",
   "media/icon.png",
   "media/activity.svg",
   "media/seesaw.schema.json",
@@ -60,7 +65,7 @@ const shipped = [
   "node_modules/better-sqlite3/lib/",
 ];
 /** What must be there: a list that finds nothing must not pass. */
-const required = ["package.json", "LICENSE", "dist/extension.cjs", "dist/pipeline.cjs", "dist/rowIndexWorker.js", "dist/scorerWorker.js", "dist/webview.js", "dist/datasets.cjs", "dist/datasets.js", "dist/weights.js", "media/icon.png", "media/activity.svg", "media/walkthrough/sample.svg", "media/sample/seesaw.yaml", "l10n/bundle.l10n.zh-cn.json", "runner/probe.py", "node_modules/better-sqlite3/lib/index.js"];
+const required = ["package.json", "LICENSE", "dist/extension.cjs", "dist/pipeline.cjs", "dist/costs.cjs", "dist/rowLengths.cjs", "dist/rowIndexWorker.js", "dist/scorerWorker.js", "dist/webview.js", "dist/datasets.cjs", "dist/datasets.js", "dist/weights.js", "dist/arena.cjs", "dist/arena.js", "dist/cli.js", "media/icon.png", "media/activity.svg", "media/walkthrough/sample.svg", "media/sample/seesaw.yaml", "l10n/bundle.l10n.zh-cn.json", "runner/probe.py", "node_modules/better-sqlite3/lib/index.js"];
 const forbidden = /(^|\/)(\.seesaw|__pycache__|test|tests|src|webview|\.venv|\.cache)\/|\.map$|\.ts$|\.pyc$|\.vsix$/;
 
 /** Builds and packs; returns the files made. Default: all platforms, into the root. */

@@ -3,7 +3,7 @@ import type { ErrorReason } from "../util/errors.ts";
 /** What the exit code of every command means. */
 export const exitCodes = {
   ok: 0,
-  /** A run ended otherwise than done (or a flag asked for with --fail-on was raised), or a defect of ours. */
+  /** A run ended otherwise than done (or a flag asked for with --fail-on was raised), the gate is not passed, or a defect of ours. */
   failed: 1,
   /** Wrong usage, a faulty seesaw.yaml or faulty data. */
   usage: 2,
@@ -18,7 +18,7 @@ export const exitCodes = {
 
 export const exitCodeHelp = `Exit codes:
   0  fine                                 4  the stage is already running
-  1  a run did not finish, or --fail-on   5  Python, packages, disk or system
+  1  a run failed, --fail-on, or gate     5  Python, packages, disk or system
   2  wrong usage, seesaw.yaml or data     6  a file is damaged, too new or not comparable
   3  no such stage, run, prompt or file   130  interrupted; the run itself goes on`;
 

@@ -9,6 +9,7 @@ const phases: Record<string, string> = {
   probe: "scoring the probes",
   train: "training",
   eval: "running the checks",
+  benchmark: "running the benchmarks",
   save: "saving a checkpoint",
 };
 

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { resolve } from "node:path";
 import { formatCount, formatPercent, formatPlural } from "../domain/format.ts";
+import { coverageText, leftOutText } from "../domain/rows/bufferText.ts";
 import { joinMembership, ReplayMembership, type RowMembership } from "../domain/rows/membership.ts";
 import type { RowIndex } from "../storage/rows/rowIndex.ts";
 import { AppError } from "../util/errors.ts";
@@ -41,9 +42,10 @@ function showBuffers({ out, json }: CommandContext, { summaries, problems }: Awa
       formatPercent(ratio, 0),
       formatCount(draws),
       formatCount(distinct),
-      `${dropped.quality} by quality, ${dropped.duplicate} near-duplicates`,
+      leftOutText(dropped),
     ]);
     out.print(table(["stage", "buffer", "rows", "since", "share", "draws", "distinct", "left out"], rows, { right: [2, 4, 5, 6], out }));
+    for (const { buffer, coverage = [] } of summaries) for (const line of coverage) out.print(`${buffer}: ${coverageText(line)}.`);
   }
   for (const problem of problems) out.note(out.paint("yellow", problem));
 }

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { buildChain } from "../domain/run/chain.ts";
+import { compareCost, measuredPeak } from "../domain/cost/measured.ts";
 import { formatBytes, formatDuration, formatNumber, formatPlural } from "../domain/format.ts";
 import { runSeconds } from "../domain/run/reduceRun.ts";
 import { reasonText } from "../domain/run/reasonText.ts";
@@ -36,13 +37,18 @@ export function addStatus(program: Command, contextOf: ContextOf): void {
             const newest = runs.find((run) => run.stage === stage.id);
             const checkpoint = chain.checkpoints.find((one) => one.stage === stage.id);
             const name = `M${stage.index} ${stage.id}`;
-            if (!newest) return [name, unreadable.some(({ id }) => stageOfRunId(id) === stage.id) ? out.paint("yellow", "unreadable") : out.paint("dim", "not run yet"), "", "", "", ""];
+            if (!newest) return [name, unreadable.some(({ id }) => stageOfRunId(id) === stage.id) ? out.paint("yellow", "unreadable") : out.paint("dim", "not run yet"), "", "", "", "", ""];
             const cells = runCells(newest, name, out);
             if (checkpoint?.status === "stale" && newest.state.status === "done") cells[1] = out.paint("yellow", "stale");
             return cells;
           });
       if (shown.length === 0 && options.runs) out.print(`No runs yet in ${pipeline.root}: start with \`seesaw run --all\`.`);
-      else out.print(table([options.runs ? "run" : "stage", "state", "step", "loss", "took", "flags"], rows, { right: [2, 3, 4], out }));
+      else {
+        // Only where there is one: runs tell their peak since `cost.measured`.
+        const names = [options.runs ? "run" : "stage", "state", "step", "loss", "took", "peak memory", "flags"];
+        const columns = names.flatMap((_, column) => (column === 5 && rows.every((row) => row[5] === "") ? [] : [column]));
+        out.print(table(columns.map((column) => names[column] ?? ""), rows.map((row) => columns.map((column) => row[column] ?? "")), { right: [2, 3, 4], out }));
+      }
       for (const checkpoint of chain.checkpoints) if (checkpoint.status === "stale") out.note(out.paint("yellow", `${checkpoint.label}: ${checkpoint.reason ?? "stale"}`));
       for (const run of shown as RunRecord[]) {
         if (!isActive(run) && run.state.status !== "done") out.note(`${run.stage}: ${oneLine(reasonText(run.state.reason), 400)} \`seesaw run ${run.stage} --resume\` goes on with it.`);
@@ -58,7 +64,8 @@ export function addStatus(program: Command, contextOf: ContextOf): void {
 
 const colours = { done: "green", running: "cyan", starting: "cyan", stopping: "yellow", orphan: "yellow" } as const;
 
-function runCells({ state }: RunRecord, name: string, out: Output): string[] {
+function runCells(run: RunRecord, name: string, out: Output): string[] {
+  const { state } = run;
   const colour = colours[state.status as keyof typeof colours] ?? "red";
   const took = runSeconds(state, Date.now() / 1000);
   const counts = new Map<string, number>();
@@ -70,8 +77,16 @@ function runCells({ state }: RunRecord, name: string, out: Output): string[] {
     state.total > 0 ? `${state.step}/${state.total}` : "",
     state.loss === null ? "" : formatNumber(state.loss, 3),
     took === null ? "" : formatDuration(took),
+    peakText(run),
     flags,
   ];
+}
+
+/** `791 MB, predicted 228 MB`; without the second where nothing was. */
+function peakText(run: RunRecord): string {
+  const memory = compareCost(run)?.rows.find(({ what }) => what === "memory");
+  if (memory === undefined) return "";
+  return `${formatBytes(memory.measured)}${memory.predicted === null ? "" : `, predicted ${formatBytes(memory.predicted.expected)}`}`;
 }
 
 /** One run in `--json`. */
@@ -96,6 +111,8 @@ export function runJson({ id, stage, dir, spec, state }: RunRecord): object {
     phase: state.phase,
     device: state.device,
     probe_share: state.probeShare,
+    predicted: spec.predicted ?? null,
+    measured: state.cost === null ? null : { ...state.cost, model_bytes: measuredPeak(state.cost) },
     reason: state.reason,
     checkpoints: state.checkpoints.map(({ step, path, kind, final, weightsHash, bytes }) => ({ step, path, kind, final, weights_hash: weightsHash, bytes, size: formatBytes(bytes) })),
     flags: state.flags,

@@ -5,11 +5,13 @@ import type { DatasetReader } from "../storage/datasets/datasetReader.ts";
 import type { RunStore } from "../storage/runs/runStore.ts";
 import type { TraceStore } from "../storage/traces/traceStore.ts";
 import type { Launcher } from "../targets/launcher.ts";
+import { requirePython } from "../targets/python.ts";
 import type { QueueStore } from "../targets/queueStore.ts";
 import type { RunnerSetup } from "../targets/runnerSetup.ts";
 import { DisposableStore } from "../util/disposable.ts";
 import { messageOf } from "../util/errors.ts";
 import { registerTools } from "./agents/registerTools.ts";
+import { ArenaPanel, type ArenaPanelHost } from "./arena/arenaPanel.ts";
 import { setContext } from "./contextKeys.ts";
 import { DatasetEditors } from "./datasets/datasetEditor.ts";
 import type { DatasetHost } from "./datasets/datasetSession.ts";
@@ -44,9 +46,12 @@ export interface HostServices {
   /** Loads SQLite on first use. */
   traces(): Promise<TraceStore>;
   countRows: RunCommandHost["countRows"];
+  costs: { summary: RunCommandHost["costSummary"] };
   ledgers: DatasetHost["ledgers"];
   openDataset(path: string): Promise<DatasetReader>;
   weights: { drift: WeightsHost["drift"] };
+  /** Loads what an arena needs on first use. */
+  arena: ArenaPanelHost["desk"];
   scorer: LiveHost["scorer"];
 }
 
@@ -61,6 +66,7 @@ export interface Host extends RunCommandHost {
   driftEditors: DriftEditors;
   datasets: DatasetEditors;
   weights: WeightsPanel;
+  arena: ArenaPanel;
   rows: RowSurfaces;
   live: LiveScoring;
   /** For what is exported and told to agents. */
@@ -112,7 +118,7 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
   // Before what shows it: they say of a run's end whether it paused the queue.
   store.add(model.onDidChange(() => void queue.update()));
   store.add(queue.follow());
-  const commandHost: RunCommandHost = { model, launcher: services.launcher, queue, startOptions: (view) => startOptions(view, log), countRows: services.countRows, log };
+  const commandHost: RunCommandHost = { model, launcher: services.launcher, queue, startOptions: (view) => startOptions(view, log), countRows: services.countRows, costSummary: (pipeline, stage, signal) => services.costs.summary(pipeline, stage, signal), log };
   const tree = store.add(new StagesTree(model, queue));
   const skills = store.add(new SkillsTree(model));
   const lenses = store.add(new StageLensProvider(model, queue));
@@ -140,6 +146,17 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
       log,
     }),
   );
+  const arena = store.add(
+    new ArenaPanel(extension, {
+      views: () => model.views(),
+      desk: () => services.arena(),
+      startOptions: (view) => startOptions(view, log),
+      python: async (pipeline, options) => requirePython(await services.launcher.python(pipeline, pipeline.stages[0]?.id ?? "", options)).command,
+      openLine: (file, line) => void openLine(file, line),
+      showLog: () => log.show(),
+      log,
+    }),
+  );
   const rows = store.add(new RowSurfaces({ views: () => model.views(), traces: driftHost.traces, ledgers: services.ledgers, log }));
   const live: LiveScoring = store.add(
     new LiveScoring({
@@ -160,10 +177,11 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
       driftEditors.refresh();
       datasets.refresh();
       weights.refresh();
+      arena.refresh();
       rows.refresh();
     }),
   );
-  store.add(vscode.workspace.onDidGrantWorkspaceTrust(() => [drift, weights].forEach((page) => page.refresh())));
+  store.add(vscode.workspace.onDidGrantWorkspaceTrust(() => [drift, weights, arena].forEach((page) => page.refresh())));
   const links = new LinkHandler(() => host);
   store.add(vscode.window.registerUriHandler(links));
   store.add(registerTools(() => host));
@@ -183,6 +201,7 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
     driftEditors,
     datasets,
     weights,
+    arena,
     rows,
     live,
     openDriftSession: (post) => new DriftSession(driftHost, post),

@@ -1,4 +1,5 @@
 import * as vscode from "vscode";
+import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import { needsRows, plannedSteps } from "../domain/run/plannedSteps.ts";
 import { staleAfter } from "../domain/run/staleAfter.ts";
 import type { RunRecord } from "../storage/runs/runStore.ts";
@@ -27,6 +28,8 @@ export interface RunCommandHost {
   startOptions(view: PipelineView): Promise<StartOptions>;
   /** Readable rows of a dataset file. */
   countRows(path: string, signal: AbortSignal): Promise<number>;
+  /** What a stage will need and take, in a few sentences. */
+  costSummary(pipeline: Pipeline, stage: string, signal: AbortSignal): Promise<string[]>;
   log: Log;
 }
 
@@ -128,6 +131,7 @@ export async function preview(host: RunCommandHost, { view, pipeline, stage }: C
       start: outlook === null || awaited ? t("the last checkpoint of {0}, which is to be done by then", parent ?? "") : startWords(outlook.plan),
       upToDate: awaited ? null : outlook?.upToDate?.id ?? null,
       steps: plannedSteps(stage, stage.data !== null && needsRows(stage) ? await rowsOf(host, stage.data) : null),
+      cost: await costLines(host, pipeline, stage.id),
       data: stage.data === null ? t("no rows of its own") : vscode.workspace.asRelativePath(stage.data),
       stale: view.chain === null ? [] : staleAfter(pipeline, view.chain, stage.id),
       runs: view.listing.runs.filter((run) => run.stage === stage.id).length,
@@ -142,6 +146,16 @@ export async function preview(host: RunCommandHost, { view, pipeline, stage }: C
 
 function startWords({ start }: StageOutlook["plan"]): string {
   return start.run === null ? t("{0}, the base model", start.label) : t("{0} of {1}", start.label, start.run);
+}
+
+/** The price of a stage in a few sentences; a stage can be started without. */
+async function costLines(host: RunCommandHost, pipeline: Pipeline, stage: string): Promise<string[]> {
+  try {
+    return await host.costSummary(pipeline, stage, AbortSignal.timeout(countingMs));
+  } catch (error) {
+    host.log.info(`What ${stage} will cost cannot be told: ${messageOf(error)}`);
+    return [];
+  }
 }
 
 /** For an estimate only: what cannot be counted soon, or at all, is not known. */

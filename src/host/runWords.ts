@@ -68,6 +68,7 @@ const phaseWords: Record<NonNullable<RunState["phase"]>, string> = {
   get generate() { return t("generating answers"); },
   get train() { return t("training"); },
   get eval() { return t("running checks"); },
+  get benchmark() { return t("running benchmarks"); },
   get save() { return t("saving"); },
 };
 

@@ -14,6 +14,8 @@ export interface StagePreview {
   /** The finished run with the same inputs, if there is one. */
   upToDate: string | null;
   steps: PlannedSteps | null;
+  /** What it will need and take, in a few sentences; empty where that cannot be told. */
+  cost: readonly string[];
   /** Path of the data as the person writes it. */
   data: string;
   /** Stages whose finished runs this run makes stale. */
@@ -39,6 +41,7 @@ export function stageDetail(preview: StagePreview): string {
     ...(upToDate === null ? [] : [t("Up to date: {0} has the same inputs. Running again repeats it.", upToDate), ""]),
     t("Starts from {0}.", preview.start),
     stepsText(preview),
+    ...preview.cost,
     `${t("Writes checkpoints, traces and a journal to {0}, next to {1}.", folder, label)} ${overwriteText(preview)}`,
     ...(preview.stale.length === 0 ? [] : [staleText(stage.id, preview.stale)]),
     "",

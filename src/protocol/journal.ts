@@ -33,7 +33,7 @@ export type FailureCode =
   | "exception"
   | "spawn";
 
-export type Phase = "preflight" | "load" | "probe" | "generate" | "train" | "eval" | "save";
+export type Phase = "preflight" | "load" | "probe" | "generate" | "train" | "eval" | "benchmark" | "save";
 
 export type FlagState = "drifting" | "confirmed" | "recovered" | "not-measurable";
 

@@ -40,14 +40,36 @@ export interface ReplaySpec {
   ratio: number;
   rows: number;
   from: { stage: string; data: string; skill: string | null }[];
-  quality: { field: string | null; min: number } | { check: true } | null;
-  /** Jaccard similarity of 5-word shingles from which two rows count as near-duplicates. */
-  diversity: { minhash: number } | null;
+  quality: QualitySpec | null;
+  diversity: DiversitySpec | null;
+  /** Rows of each stage in `from`; absent or null: even shares. */
+  quotas?: Record<string, number> | null;
 }
 
+/** Which rows are good enough: by a number in the row, by its skill's check, or by a reward model (a key of `models`). */
+export type QualitySpec = { field: string | null; min: number } | { check: true } | { reward_model: string; min: number };
+
+/** What rows are compared by: TF-IDF of their text, or the start model's mean hidden state. */
+export type RowFeatures = "tfidf" | "hidden";
+
+/** How rows are kept apart. At most one of `k_center` and `clusters`; without them rows are taken by chance. */
+export interface DiversitySpec {
+  /** Jaccard similarity of 5-word shingles from which two rows count as near-duplicates. */
+  minhash?: number;
+  /** Always takes the row that is farthest from all taken ones. */
+  k_center?: { features: RowFeatures };
+  /** Equal shares of so many clusters. */
+  clusters?: { count: number; features: RowFeatures };
+}
+
+/** What starts the training process or processes. */
 export interface LaunchSpec {
-  kind: "python" | "torchrun";
+  kind: "python" | "torchrun" | "accelerate" | "deepspeed";
   processes: number;
+  /** A configuration file of accelerate, as an absolute path. */
+  config?: string;
+  /** Further words for the program that starts the processes. */
+  args?: string[];
 }
 
 /** A checkpoint other than the start that a recipe's options name, as it was when the run was frozen. */

@@ -9,6 +9,7 @@ import { didYouMean } from "../util/nearest.ts";
 import { referenceTarget } from "../domain/pipeline/stageOptions.ts";
 import { joinPath } from "../util/paths.ts";
 import { AppError } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 import { commandFiles } from "./commandFiles.ts";
 import type { FileHash, FileHasher } from "./hashFiles.ts";
 
@@ -132,7 +133,7 @@ export function stageOf(pipeline: Pipeline, id: string): Stage {
   const stage = pipeline.stages.find((candidate) => candidate.id === id);
   if (stage) return stage;
   const names = pipeline.stages.map((candidate) => candidate.id).join(", ");
-  throw new AppError("not-found", `There is no stage \`${id}\` in ${pipeline.file}: its stages are ${names || "none yet"}.${didYouMean(id, pipeline.stages.map((one) => one.id))}`);
+  throw new AppError("not-found", t("There is no stage `{0}` in {1}: its stages are {2}.{3}", id, pipeline.file, names || t("none yet"), didYouMean(id, pipeline.stages.map((one) => one.id))));
 }
 
 async function startOf(pipeline: Pipeline, stage: Stage, chain: Chain, hasher: FileHasher): Promise<Pick<StagePlan, "start" | "weightsHash" | "startNote">> {
@@ -144,32 +145,31 @@ async function startOf(pipeline: Pipeline, stage: Stage, chain: Chain, hasher: F
   if (!parent?.run || parent.path === null) {
     throw new AppError(
       "not-finished",
-      `Stage \`${stage.id}\` starts from the last checkpoint of \`${stage.from}\`, which has no finished run: run \`${stage.from}\` first, or the whole chain.`,
+      t("Stage `{0}` starts from the last checkpoint of `{1}`, which has no finished run: run `{1}` first, or the whole chain.", stage.id, stage.from),
     );
   }
   const { label, run, step, path, status, reason } = parent;
   const { sha256 } = await hasher.model(path); // also finds out whether the checkpoint is still there
   const weightsHash = run.state.checkpoints.find((one) => one.step === step)?.weightsHash ?? sha256;
-  const from = `Starts from ${label}, the last checkpoint of ${run.id}`;
-  return { start: { checkpoint: path, label, run: run.id, step }, weightsHash, startNote: status === "stale" ? `${from}, which is stale: ${reason ?? ""}` : `${from}.` };
+  return { start: { checkpoint: path, label, run: run.id, step }, weightsHash, startNote: status === "stale" ? t("Starts from {0}, the last checkpoint of {1}, which is stale: {2}", label, run.id, reason ?? "") : t("Starts from {0}, the last checkpoint of {1}.", label, run.id) };
 }
 
 /** The checkpoint that an option names, hashed. AppError("not-finished" | "not-found"). */
 async function modelOf(pipeline: Pipeline, stage: Stage, name: string, chain: Chain, hasher: FileHasher): Promise<ModelSpec> {
   const target = referenceTarget(name, pipeline.stages.map(({ id }) => id), pipeline.root);
-  if (target === null) throw new AppError("bad-pipeline", `Stage \`${stage.id}\` names the checkpoint \`${name}\`, which is neither a stage nor a folder.`);
+  if (target === null) throw new AppError("bad-pipeline", t("Stage `{0}` names the checkpoint `{1}`, which is neither a stage nor a folder.", stage.id, name));
   if (target.kind !== "stage") {
     const checkpoint = target.kind === "base" ? pipeline.base : target.path;
     return { checkpoint, label: target.kind === "base" ? "M0" : name, run: null, step: null, weights_hash: (await hasher.model(checkpoint)).sha256 };
   }
   const found = checkpointOf(chain, target.stage);
-  if (!found?.run || found.path === null) throw new AppError("not-finished", `Stage \`${stage.id}\` uses the checkpoint of \`${target.stage}\`, which has no finished run: run \`${target.stage}\` first, or the whole chain.`);
+  if (!found?.run || found.path === null) throw new AppError("not-finished", t("Stage `{0}` uses the checkpoint of `{1}`, which has no finished run: run `{1}` first, or the whole chain.", stage.id, target.stage));
   const { run } = found;
   const step = target.step ?? found.step;
   const saved = run.state.checkpoints.find((one) => one.step === step);
   if (saved === undefined) {
     const steps = run.state.checkpoints.map((one) => one.step).join(", ");
-    throw new AppError("not-found", `Stage \`${stage.id}\` uses \`${name}\`, but run ${run.id} saved no checkpoint at step ${step}: it has ${steps}. Set save_every of \`${target.stage}\`, or name another step.`);
+    throw new AppError("not-found", t("Stage `{0}` uses `{1}`, but run {2} saved no checkpoint at step {3}: it has {4}. Set save_every of `{5}`, or name another step.", stage.id, name, run.id, step ?? "?", steps, target.stage));
   }
   const checkpoint = joinPath(run.dir, saved.path);
   await hasher.model(checkpoint); // also finds out whether it is still there
@@ -203,7 +203,7 @@ function replaySpec(pipeline: Pipeline, stage: Stage): ReplaySpec | null {
   if (id === null) return null;
   const ratio = stage.replay?.ratio ?? 1;
   const buffer = pipeline.buffers.find((candidate) => candidate.id === id);
-  if (!buffer) throw new AppError("bad-pipeline", `Stage \`${stage.id}\` replays from buffer \`${id}\`, which ${pipeline.file} does not define.`);
+  if (!buffer) throw new AppError("bad-pipeline", t("Stage `{0}` replays from buffer `{1}`, which {2} does not define.", stage.id, id, pipeline.file));
   return {
     buffer: id,
     ratio,
@@ -211,7 +211,7 @@ function replaySpec(pipeline: Pipeline, stage: Stage): ReplaySpec | null {
     from: buffer.from.map((source) => {
       const skill = pipeline.skills.find((candidate) => candidate.id === source)?.id ?? null;
       const { data } = stageOf(pipeline, source);
-      if (data === null) throw new AppError("bad-pipeline", `Buffer \`${id}\` draws from \`${source}\`, a stage without data of its own: name the stages whose rows it should hold.`);
+      if (data === null) throw new AppError("bad-pipeline", t("Buffer `{0}` draws from `{1}`, a stage without data of its own: name the stages whose rows it should hold.", id, source));
       return { stage: source, data, skill };
     }),
     quality: buffer.quality,

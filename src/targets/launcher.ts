@@ -6,9 +6,10 @@ import { buildChain } from "../domain/run/chain.ts";
 import type { Diagnostic, Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import type { RunStatus } from "../domain/run/runState.ts";
 import type { AttemptProbe, AttemptSpec } from "../protocol/attempt.ts";
-import type { RunSpec } from "../protocol/runSpec.ts";
+import type { PredictedCost, RunSpec } from "../protocol/runSpec.ts";
 import { attemptName, runsFolder, type RunRecord, type RunStore } from "../storage/runs/runStore.ts";
-import { AppError } from "../util/errors.ts";
+import { AppError, messageOf } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 import type { Log } from "../util/log.ts";
 import { version } from "../util/version.ts";
 import { checkpointOf, freezeRun, planStage, stageOf, type StagePlan } from "./freezeRun.ts";
@@ -61,12 +62,15 @@ export class Launcher {
   private readonly runs: RunStore;
   private readonly hasher: FileHasher;
   private readonly log: Log;
+  private readonly predict: ((pipeline: Pipeline, stageId: string) => Promise<PredictedCost>) | null;
 
-  constructor(deps: { runnerDir: string; runs: RunStore; hasher: FileHasher; log: Log }) {
+  /** `predict`: what a stage is expected to cost, for run.json. */
+  constructor(deps: { runnerDir: string; runs: RunStore; hasher: FileHasher; log: Log; predict?: (pipeline: Pipeline, stageId: string) => Promise<PredictedCost> }) {
     this.runnerDir = deps.runnerDir;
     this.runs = deps.runs;
     this.hasher = deps.hasher;
     this.log = deps.log;
+    this.predict = deps.predict ?? null;
   }
 
   /** Reads and hashes the stage's inputs and says whether it is up to date or running. */
@@ -117,6 +121,7 @@ export class Launcher {
         env: stage.env,
         created: await this.now(pipeline.root),
         versions: { ...python.packages, python: python.version ?? "", seesaw: version },
+        predicted: await this.expected(pipeline, stageId),
       });
       const dir = join(runsDir, id);
       // Everything up to the launch happens aside: a run folder that can be seen has passed the preflight.
@@ -147,7 +152,7 @@ export class Launcher {
     try {
       const run = await this.findRun(root, runId);
       if (isActive(run)) throw alreadyRunning(run);
-      if (run.state.status === "done") throw new AppError("usage", `Run ${run.id} is finished: there is nothing to resume. Run the stage again instead.`);
+      if (run.state.status === "done") throw new AppError("usage", t("Run {0} is finished: there is nothing to resume. Run the stage again instead.", run.id));
       const { spec } = run;
       const explicit = options.python?.explicit ?? (existsSync(spec.target.python) ? { command: spec.target.python, setting: "run.json" } : undefined);
       const request = this.pythonRequest(root, null, { ...options, python: { ...options.python, ...(explicit ? { explicit } : {}) } });
@@ -169,8 +174,18 @@ export class Launcher {
     this.mustTrust(options, root);
     const run = await this.findRun(root, runId);
     const attempt = (await attemptNumbers(run.dir)).at(-1);
-    if (attempt === undefined || !isActive(run)) throw new AppError("usage", `Run ${run.id} is not running: it is ${run.state.status}.`);
+    if (attempt === undefined || !isActive(run)) throw new AppError("usage", t("Run {0} is not running: it is {1}.", run.id, run.state.status));
     return new LocalTarget(this.runnerDir, this.anyPython(root, run.spec)).cancel(join(run.dir, attemptName(attempt)));
+  }
+
+  /** The price beside which the run's own is shown later. A stage starts without one all the same. */
+  private async expected(pipeline: Pipeline, stageId: string): Promise<PredictedCost | null> {
+    try {
+      return (await this.predict?.(pipeline, stageId)) ?? null;
+    } catch (error) {
+      this.log.info(`What ${stageId} will cost cannot be told: ${messageOf(error)}`);
+      return null;
+    }
   }
 
   /** Seconds since 1970, but after every run there is: also where the clock was set back, the newest run is the newest. */
@@ -186,7 +201,7 @@ export class Launcher {
     if (run) return run;
     const broken = unreadable.find((candidate) => candidate.id === runId);
     if (broken) throw new AppError("run-unreadable", broken.message);
-    throw new AppError("not-found", `There is no run ${runId} in ${runsFolder(root)}.`);
+    throw new AppError("not-found", t("There is no run {0} in {1}.", runId, runsFolder(root)));
   }
 
   private async launch(dir: string, attempt: number, spec: RunSpec, argv: string[], env: Record<string, string>): Promise<AttemptProbe> {
@@ -212,7 +227,7 @@ export class Launcher {
       throw error;
     }
     if (probe.state === "absent" || probe.state === "claimed") {
-      throw new AppError("agent-failed", `The agent of ${spec.id} did not report a start in time: see ${join(attemptDir, "agent.log")}.`);
+      throw new AppError("agent-failed", t("The agent of {0} did not report a start in time: see {1}.", spec.id, join(attemptDir, "agent.log")));
     }
     return probe;
   }
@@ -237,7 +252,7 @@ export class Launcher {
     const target = pipeline.targets.find((candidate) => candidate.id === stage.on);
     if (target) return target;
     if (stage.on === "local") return { id: "local", kind: "local", python: null };
-    throw new AppError("bad-pipeline", `Stage \`${stageId}\` runs on target \`${stage.on}\`, which ${pipeline.file} does not define.`);
+    throw new AppError("bad-pipeline", t("Stage `{0}` runs on target `{1}`, which {2} does not define.", stageId, stage.on, pipeline.file));
   }
 
   private pythonRequest(root: string, target: { id: string; python: string | null } | null, options: StartOptions): PythonRequest {
@@ -256,11 +271,11 @@ export class Launcher {
     if (existsSync(spec.target.python)) return spec.target.python;
     const place = pythonPlaces({ root, probeFile: "" })[0];
     if (place) return place.command;
-    throw new AppError("no-python", `${spec.target.python}, which started this run, is gone and no other Python was found: install Python 3.`);
+    throw new AppError("no-python", t("{0}, which started this run, is gone and no other Python was found: install Python 3.", spec.target.python));
   }
 
   private mustTrust(options: StartOptions, root: string): void {
-    if (!options.trusted) throw new AppError("untrusted", `Nothing is started from ${root} before you trust this workspace.`);
+    if (!options.trusted) throw new AppError("untrusted", t("Nothing is started from {0} before you trust this workspace.", root));
   }
 }
 
@@ -272,7 +287,7 @@ function mustBeValid(diagnostics: readonly Diagnostic[]): void {
 }
 
 function alreadyRunning(run: RunRecord): AppError {
-  return new AppError("already-running", `Stage \`${run.stage}\` is already running as ${run.id} (${run.state.status}): wait for it, or stop it with \`seesaw stop ${run.stage}\`.`);
+  return new AppError("already-running", t("Stage `{0}` is already running as {1} ({2}): wait for it, or stop it with `seesaw stop {0}`.", run.stage, run.id, run.state.status));
 }
 
 /** Numbers of the attempt folders, ascending. */

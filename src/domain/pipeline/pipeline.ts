@@ -1,3 +1,4 @@
+import { t } from "../../util/l10n.ts";
 import type { Diagnostic, Pipeline, SourceRange } from "./pipelineModel.ts";
 import type { PipelineProblem } from "./pipelineChecks.ts";
 import type { RawPipeline } from "./pipelineDefaults.ts";
@@ -22,7 +23,7 @@ export function parsePipeline(text: string, file: string): ParsedPipeline {
   };
   const hasErrors = (): boolean => diagnostics.some((one) => one.severity === "error");
   if (!hasErrors() && (typeof source.value !== "object" || source.value === null || Array.isArray(source.value))) {
-    const message = source.value === null || source.value === undefined ? `The file is empty: start with "seesaw: 1", a base model, skills and stages.` : "The file must be a block of keys: seesaw, base, skills, stages.";
+    const message = source.value === null || source.value === undefined ? t("The file is empty: start with \"seesaw: 1\", a base model, skills and stages.") : t("The file must be a block of keys: seesaw, base, skills, stages.");
     add({ pointer: "", part: "value", code: "wrong-type", message });
   }
   if (!hasErrors()) schemaProblems(source.value).forEach(add);
@@ -40,24 +41,26 @@ export function parsePipeline(text: string, file: string): ParsedPipeline {
 export function pipelineFileProblems(pipeline: Pipeline, exists: (path: string) => boolean): Diagnostic[] {
   const start: SourceRange = { line: 1, column: 1, endLine: 1, endColumn: 1 };
   const named: { path: string; what: string; fix: string; pointer: string; range: SourceRange }[] = [
-    { path: pipeline.base, what: "The base model", fix: "Put a Hugging Face folder with config.json and *.safetensors there, or change \"base\".", pointer: "/base", range: start },
+    { path: pipeline.base, what: t("The base model"), fix: t("Put a Hugging Face folder with config.json and *.safetensors there, or change \"base\"."), pointer: "/base", range: start },
   ];
   for (const skill of pipeline.skills) {
     const at = (...rest: string[]): string => pointerOf("skills", skill.id, ...rest);
-    const fix = "Correct the path, or create the file.";
-    named.push({ path: skill.probes.id, what: `The probe file of skill "${skill.id}"`, fix, pointer: at("probes"), range: skill.range });
-    if (skill.probes.ood !== undefined) named.push({ path: skill.probes.ood, what: `The OOD probe file of skill "${skill.id}"`, fix, pointer: at("ood"), range: skill.range });
-    if (skill.check.kind === "function" && skill.check.path !== undefined) named.push({ path: skill.check.path, what: `The folder of the check function of skill "${skill.id}"`, fix, pointer: at("check", "path"), range: skill.range });
+    const fix = t("Correct the path, or create the file.");
+    named.push({ path: skill.probes.id, what: t("The probe file of skill \"{0}\"", skill.id), fix, pointer: at("probes"), range: skill.range });
+    if (skill.probes.ood !== undefined) named.push({ path: skill.probes.ood, what: t("The OOD probe file of skill \"{0}\"", skill.id), fix, pointer: at("ood"), range: skill.range });
+    if (skill.check.kind === "function" && skill.check.path !== undefined) named.push({ path: skill.check.path, what: t("The folder of the check function of skill \"{0}\"", skill.id), fix, pointer: at("check", "path"), range: skill.range });
   }
   for (const stage of pipeline.stages) {
-    if (stage.data !== null) named.push({ path: stage.data, what: `The data of stage "${stage.id}"`, fix: "Correct the path, or create the file.", pointer: pointerOf("stages", stage.index - 1, "data"), range: stage.range });
+    if (stage.data !== null) named.push({ path: stage.data, what: t("The data of stage \"{0}\"", stage.id), fix: t("Correct the path, or create the file."), pointer: pointerOf("stages", stage.index - 1, "data"), range: stage.range });
   }
+  const tasks = pipeline.benchmark?.include_path ?? null;
+  if (tasks !== null) named.push({ path: tasks, what: t("The folder of benchmark tasks"), fix: t("Correct the path, or create the folder."), pointer: pointerOf("benchmark", "include_path"), range: start });
   for (const target of pipeline.targets) {
     if (target.python === null || !/[\\/]/.test(target.python) || target.python.startsWith("~")) continue;
-    named.push({ path: target.python, what: `The Python of target "${target.id}"`, fix: "Create that environment, or change \"python\".", pointer: pointerOf("targets", target.id, "python"), range: start });
+    named.push({ path: target.python, what: t("The Python of target \"{0}\"", target.id), fix: t("Create that environment, or change \"python\"."), pointer: pointerOf("targets", target.id, "python"), range: start });
   }
   return named.filter(({ path }) => !exists(path)).map(({ path, what, fix, pointer, range }) => ({
-    severity: "error", code: "missing-file", message: `${what} is not there: ${path}. ${fix}`, file: pipeline.file, range: pipeline.ranges?.[pointer] ?? range,
+    severity: "error", code: "missing-file", message: `${t("{0} is not there: {1}.", what, path)} ${fix}`, file: pipeline.file, range: pipeline.ranges?.[pointer] ?? range,
   }));
 }
 

@@ -1,5 +1,6 @@
 import type { CheckSpec, SegmentPattern } from "../../protocol/checks.ts";
-import type { FlagSpec, ProbeSpec } from "../../protocol/runSpec.ts";
+import type { DiversitySpec, FlagSpec, LaunchSpec, ProbeSpec, QualitySpec, RowFeatures } from "../../protocol/runSpec.ts";
+import { arenaOf, type RawArena } from "../arena/arenaModel.ts";
 import type { Buffer, Pipeline, Skill, SourceRange, Stage, Target } from "./pipelineModel.ts";
 import { baseName, dirName, joinPath } from "../../util/paths.ts";
 import { absoluteOptions, referencesOf } from "./stageOptions.ts";
@@ -9,6 +10,7 @@ import { pointerOf } from "./yamlSource.ts";
 export const probeDefaults: ProbeSpec = { every: 20, eval_every: null, top_k: 8, max_new_tokens: 256, batch_size: 16, kl: ["start", "base"] };
 export const flagDefaults: FlagSpec = { alpha: 0.1, tolerance: 0.2 };
 export const minhashDefault = 0.8;
+export const benchmarkBatch = 8;
 
 /** `seesaw.yaml` as the schema lets it through. */
 export interface RawPipeline {
@@ -19,8 +21,20 @@ export interface RawPipeline {
   probe?: Partial<ProbeSpec>;
   flags?: Partial<FlagSpec>;
   stages: RawStage[];
-  buffers?: Record<string, { from: string[]; rows: number; quality?: RawQuality; diversity?: "minhash" | { minhash: number } }>;
+  buffers?: Record<string, RawBuffer>;
   targets?: Record<string, { kind: "local"; python?: string }>;
+  benchmark?: RawBenchmark;
+  arena?: RawArena;
+}
+
+export interface RawBenchmark {
+  lm_eval: string[];
+  include_path?: string;
+  limit?: number;
+  batch_size?: number | "auto";
+  num_fewshot?: number;
+  chat_template?: boolean;
+  every?: "stage" | "end";
 }
 
 export interface RawStage {
@@ -34,14 +48,32 @@ export interface RawStage {
   probe?: Partial<ProbeSpec>;
   save_every?: number | null;
   adapter?: Record<string, unknown>;
-  launch?: { kind: "python" | "torchrun"; processes?: number };
+  launch?: Partial<LaunchSpec> & Pick<LaunchSpec, "kind">;
   replay?: { buffer: string; ratio: number };
   from?: string;
   on?: string;
   env?: Record<string, string>;
 }
 
-type RawQuality = { reward: number } | { field: string; min: number } | { check: true };
+/** One of `rows` and `quotas` is there. */
+export interface RawBuffer {
+  from: string[];
+  rows?: number;
+  quotas?: Record<string, number>;
+  quality?: { reward: number } | { field: string; min: number } | { check: true } | { reward_model: string; min: number };
+  diversity?: "minhash" | { minhash?: number; k_center?: true | { features?: RowFeatures }; clusters?: number | { count: number; features?: RowFeatures } };
+}
+
+/** The reward model of a buffer, which every stage that replays from it needs. */
+export function rewardModelOf(buffer: Pick<RawBuffer, "quality"> | undefined): string | null {
+  const { quality } = buffer ?? {};
+  return quality !== undefined && "reward_model" in quality ? quality.reward_model : null;
+}
+
+/** The id of the buffer that a stage replays from, or null. */
+export function bufferIdOf(stage: Pick<RawStage, "recipe" | "options" | "replay">): string | null {
+  return stage.replay?.buffer ?? (stage.recipe === "replay" && typeof stage.options?.["buffer"] === "string" ? stage.options["buffer"] : null);
+}
 
 /** Recipes that start from the base model unless the file says otherwise: experts, and the router over them, keep it frozen. */
 const startsFromBase: ReadonlySet<string> = new Set(["experts", "router"]);
@@ -73,9 +105,9 @@ export function fillIn(raw: RawPipeline, file: string, rangeOf: (pointer: string
     data: stage.data === undefined ? null : path(stage.data),
     args: stage.args ?? {},
     options: absoluteOptions(stage.options ?? {}, root),
-    references: [...new Set(referencesOf(stage).map(({ name }) => name))],
+    references: [...new Set([...referencesOf(stage).map(({ name }) => name), ...bufferReferences(raw, stage)])],
     adapter: stage.recipe === "experts" ? { ...expertAdapter, ...stage.adapter } : stage.adapter ?? null,
-    launch: { kind: stage.launch?.kind ?? "python", processes: stage.launch?.processes ?? 1 },
+    launch: launchOf(stage.launch, path),
     probe: probeOf(raw, stage),
     save_every: stage.save_every ?? null,
     replay: stage.replay ?? null,
@@ -86,8 +118,14 @@ export function fillIn(raw: RawPipeline, file: string, rangeOf: (pointer: string
   }));
   return {
     file, root, name: raw.name ?? baseName(root), base: path(raw.base), seed: raw.seed ?? 0,
-    skills, stages, buffers: buffersOf(raw, rangeOf), targets: targetsOf(raw, path), flags: { ...flagDefaults, ...raw.flags },
+    skills, stages, buffers: buffersOf(raw, rangeOf), targets: targetsOf(raw, path), flags: { ...flagDefaults, ...raw.flags }, benchmark: benchmarkOf(raw, path), arena: raw.arena === undefined ? null : { ...arenaOf(raw.arena, root), range: rangeOf("/arena", "key") },
   };
+}
+
+function benchmarkOf({ benchmark }: RawPipeline, path: (relative: string) => string): NonNullable<Pipeline["benchmark"]> | null {
+  if (benchmark === undefined) return null;
+  const { lm_eval, include_path, limit = null, batch_size = benchmarkBatch, num_fewshot = null, chat_template = false, every = "stage" } = benchmark;
+  return { lm_eval, include_path: include_path === undefined ? null : path(include_path), limit, batch_size, num_fewshot, chat_template, every };
 }
 
 function probeOf(raw: RawPipeline, stage: RawStage): ProbeSpec {
@@ -101,16 +139,37 @@ function sorted<T>(steps: T | number[]): T | number[] {
   return Array.isArray(steps) ? [...new Set(steps as number[])].sort((a, b) => a - b) : steps;
 }
 
+function bufferReferences(raw: Pick<RawPipeline, "buffers">, stage: RawStage): string[] {
+  const model = rewardModelOf(raw.buffers?.[bufferIdOf(stage) ?? ""]);
+  return model === null ? [] : [model];
+}
+
+function launchOf(launch: RawStage["launch"], path: (relative: string) => string): LaunchSpec {
+  const { kind = "python", processes = 1, config, args } = launch ?? {};
+  return { kind, processes, ...(config !== undefined && { config: path(config) }), ...(args !== undefined && { args }) };
+}
+
 function buffersOf(raw: RawPipeline, rangeOf: (pointer: string, part?: "key" | "value") => SourceRange): Buffer[] {
   return Object.entries(raw.buffers ?? {}).map(([id, buffer]) => {
-    const { quality, diversity } = buffer;
-    const least = quality === undefined || "check" in quality || "field" in quality ? quality ?? null : { field: null, min: quality.reward };
+    const { from, quotas, quality } = buffer;
+    const least: QualitySpec | null = quality === undefined ? null : "reward" in quality ? { field: null, min: quality.reward } : quality;
     return {
-      id, from: buffer.from, rows: buffer.rows, quality: least,
-      diversity: diversity === undefined ? null : diversity === "minhash" ? { minhash: minhashDefault } : diversity,
+      id, from, rows: buffer.rows ?? Object.values(quotas ?? {}).reduce((sum, share) => sum + share, 0), quality: least,
+      diversity: diversityOf(buffer.diversity), ...(quotas !== undefined && { quotas }),
       range: rangeOf(pointerOf("buffers", id), "key"),
     };
   });
+}
+
+function diversityOf(diversity: RawBuffer["diversity"]): DiversitySpec | null {
+  if (diversity === undefined) return null;
+  if (diversity === "minhash") return { minhash: minhashDefault };
+  const { minhash, k_center: center, clusters } = diversity;
+  return {
+    ...(minhash !== undefined && { minhash }),
+    ...(center !== undefined && { k_center: { features: "tfidf", ...(center !== true && center) } }),
+    ...(clusters !== undefined && { clusters: { features: "tfidf", ...(typeof clusters === "number" ? { count: clusters } : clusters) } }),
+  };
 }
 
 /** A Python that is written as a path is relative to the file; a bare command name is looked up on PATH. */

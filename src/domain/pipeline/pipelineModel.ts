@@ -1,5 +1,6 @@
+import type { Arena } from "../arena/arenaModel.ts";
 import type { CheckSpec, SegmentPattern } from "../../protocol/checks.ts";
-import type { FlagSpec, LaunchSpec, ProbeSpec } from "../../protocol/runSpec.ts";
+import type { BenchmarkSpec, DiversitySpec, FlagSpec, LaunchSpec, ProbeSpec, QualitySpec } from "../../protocol/runSpec.ts";
 
 /** Where something stands in `seesaw.yaml`; lines and columns count from 1. */
 export interface SourceRange {
@@ -44,7 +45,7 @@ export interface Stage {
   args: Record<string, unknown>;
   /** The recipe's own settings, paths absolute. */
   options: Record<string, unknown>;
-  /** The checkpoints that `options` names: `math`, `math@40`, `base` or a folder. */
+  /** The checkpoints that `options` or the reward model of its buffer names: `math`, `math@40`, `base` or a folder. */
   references: readonly string[];
   adapter: Record<string, unknown> | null;
   launch: LaunchSpec;
@@ -62,8 +63,10 @@ export interface Buffer {
   id: string;
   from: string[];
   rows: number;
-  quality: { field: string | null; min: number } | { check: true } | null;
-  diversity: { minhash: number } | null;
+  quality: QualitySpec | null;
+  diversity: DiversitySpec | null;
+  /** Rows of each stage in `from`; absent or null: even shares. */
+  quotas?: Record<string, number> | null;
   range: SourceRange;
 }
 
@@ -86,6 +89,10 @@ export interface Pipeline {
   buffers: Buffer[];
   targets: Target[];
   flags: FlagSpec;
+  /** Benchmarks, and after which stages they run. Null or absent: none. */
+  benchmark?: (BenchmarkSpec & { every: "stage" | "end" }) | null;
+  /** What is compared with the chain; null or absent: nothing. */
+  arena?: Arena | null;
   /** Where each value stands in the file, by JSON pointer (`/stages/0/data`). Absent in pipelines built by hand. */
   ranges?: Readonly<Record<string, SourceRange>>;
 }

@@ -1,4 +1,5 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type Node, type Pair, type YAMLMap } from "yaml";
+import { t } from "../../util/l10n.ts";
 import type { SourceRange } from "./pipelineModel.ts";
 
 /** A problem of the YAML text itself. */
@@ -31,7 +32,7 @@ export function readYaml(written: string): YamlSource {
   const problems: YamlProblem[] = [...document.errors, ...document.warnings].map((error) => ({
     severity: error.name === "YAMLWarning" ? "warning" : "error",
     code: error.code === "DUPLICATE_KEY" ? "duplicate-key" : "yaml",
-    message: error.code === "DUPLICATE_KEY" ? duplicateText(text, error.pos[0]) : error.code === "MULTIPLE_DOCS" ? "The file has several documents, parted by `---`: keep one of them." : `This is not valid YAML: ${error.message.replace(/\s+$/, "")}.`.replace(/\.\.$/, "."),
+    message: error.code === "DUPLICATE_KEY" ? duplicateText(text, error.pos[0]) : error.code === "MULTIPLE_DOCS" ? t("The file has several documents, parted by `---`: keep one of them.") : t("This is not valid YAML: {0}.", error.message.replace(/\.?\s*$/, "")),
     range: rangeAt(error.pos[0], error.pos[1]),
   }));
   let value: unknown;
@@ -40,7 +41,7 @@ export function readYaml(written: string): YamlSource {
       value = document.toJS({ maxAliasCount: 200 });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      problems.push({ severity: "error", code: "yaml", message: `This YAML cannot be read: ${why}.`, range: rangeAt(0, 0) });
+      problems.push({ severity: "error", code: "yaml", message: t("This YAML cannot be read: {0}.", why), range: rangeAt(0, 0) });
     }
   }
   const rangeOf = (pointer: string, part: "key" | "value" = "value"): SourceRange => {
@@ -100,5 +101,5 @@ function resolve(document: Document, node: Node | null): Node | null {
 
 function duplicateText(text: string, at: number): string {
   const key = /^["']?([^\s:"']+)/.exec(text.slice(at))?.[1] ?? "";
-  return `The key "${key}" is written twice in one block: keep one of them.`;
+  return t("The key \"{0}\" is written twice in one block: keep one of them.", key);
 }

@@ -1,4 +1,5 @@
 import type { Split } from "../../protocol/runSpec.ts";
+import type { BufferCoverage } from "../rows/membership.ts";
 import type { Chain, ChainRun } from "../run/chain.ts";
 import type { Filmstrip } from "../drift/filmstrip.ts";
 import { flagsInTimeOrder, type FlagEntry } from "../run/flagText.ts";
@@ -6,7 +7,7 @@ import type { Pipeline, Skill } from "../pipeline/pipelineModel.ts";
 import { skillsTable, type SkillsTable } from "../drift/skillsTable.ts";
 import type { SummaryLine } from "../drift/summaryDrift.ts";
 import { decodeNumber } from "../../protocol/numbers.ts";
-import { wilsonInterval, type Interval } from "../statistics.ts";
+import { wilsonInterval, type Interval } from "../statistics/shares.ts";
 
 /** One prompt shown token by token. */
 export interface ReportFilm {
@@ -27,7 +28,9 @@ export interface ReplaySummary {
   rows: number;
   /** Rows by the stage they come from. */
   sources: { stage: string; rows: number }[];
-  dropped: { quality: number; duplicate: number };
+  dropped: { quality: number; duplicate: number; probe: number };
+  /** Where rows were chosen by what they cover; absent or empty: by chance. */
+  coverage?: readonly BufferCoverage[];
   draws: number;
   distinct: number;
 }

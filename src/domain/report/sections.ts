@@ -1,10 +1,12 @@
 import { falseAlarmText } from "../run/flagText.ts";
-import { formatDuration, formatInterval, formatNumber, formatPercent, formatPlural, formatSigned } from "../format.ts";
+import { formatBytes, formatDuration, formatInterval, formatNumber, formatPercent, formatPlural, formatSigned } from "../format.ts";
+import { compareCost } from "../cost/measured.ts";
 import { runSeconds } from "../run/reduceRun.ts";
 import { flagMark } from "../drift/skillsTable.ts";
-import { minimumDetectableDifference } from "../statistics.ts";
+import { minimumDetectableDifference } from "../statistics/power.ts";
 import type { FlagState } from "../../protocol/journal.ts";
 import { Html, html } from "./html.ts";
+import { coverageText, leftOutText } from "../rows/bufferText.ts";
 import { splitFlags } from "./unwatched.ts";
 import type { ReportModel } from "./reportModel.ts";
 
@@ -90,17 +92,24 @@ export function replaySection({ replay }: ReportModel): Html {
   return html`<section><h2>Replay</h2>${
     replay.length === 0
       ? html`<p class="lead">No stage of this chain replays rows of earlier stages.</p>`
-      : html`<div class="card"><table class="plain"><thead><tr><th>stage</th><th>buffer</th><th class="num">rows</th><th>from</th><th class="num">share</th><th class="num">draws</th><th class="num">distinct rows drawn</th><th>left out</th></tr></thead><tbody>${replay.map((one) => html`<tr><td>${one.stage}</td><td>${one.buffer}</td><td class="num">${one.rows}</td><td>${one.sources.map(({ stage, rows }) => `${stage} ${rows}`).join(", ")}</td><td class="num">${formatPercent(one.ratio, 0)}</td><td class="num">${one.draws}</td><td class="num">${one.distinct}</td><td>${one.dropped.quality} below the quality, ${one.dropped.duplicate} near-duplicates</td></tr>`)}</tbody></table></div>`
+      : html`<div class="card"><table class="plain"><thead><tr><th>stage</th><th>buffer</th><th class="num">rows</th><th>from</th><th class="num">share</th><th class="num">draws</th><th class="num">distinct rows drawn</th><th>left out</th></tr></thead><tbody>${replay.map((one) => html`<tr><td>${one.stage}</td><td>${one.buffer}</td><td class="num">${one.rows}</td><td>${one.sources.map(({ stage, rows }) => `${stage} ${rows}`).join(", ")}</td><td class="num">${formatPercent(one.ratio, 0)}</td><td class="num">${one.draws}</td><td class="num">${one.distinct}</td><td>${leftOutText(one.dropped)}${(one.coverage ?? []).map((line) => html`<br>${coverageText(line)}`)}</td></tr>`)}</tbody></table></div>`
   }</section>`;
 }
 
 export function environmentSection({ runs, formatTime, made }: ReportModel): Html {
   return html`<section><h2>Runs and their environment</h2>
 <p class="lead">Two stages with the same fingerprint have the same recipe, arguments, data, start weights, probes and checks.</p>
-<div class="card"><table class="plain"><thead><tr><th>run</th><th>started</th><th class="num">took</th><th class="num">steps</th><th class="num">probing</th><th>device</th><th>start</th><th>fingerprint</th></tr></thead><tbody>
-${runs.map(({ id, spec, state }) => html`<tr><td class="mono">${id}${state.attempt > 1 ? html` <small>(attempt ${state.attempt})</small>` : null}</td><td>${state.startedAt === null ? "–" : formatTime(state.startedAt * 1000)}</td><td class="num">${took(state, made)}</td><td class="num">${state.step}</td><td class="num">${formatPercent(state.probeShare, 0)}</td><td>${state.device ?? "–"}</td><td>${spec.start.label}</td><td class="mono">${spec.fingerprint.slice(0, 12)}</td></tr>`)}
+<div class="card"><table class="plain"><thead><tr><th>run</th><th>started</th><th class="num">took</th><th class="num">steps</th><th class="num">probing</th><th class="num">peak memory</th><th>device</th><th>start</th><th>fingerprint</th></tr></thead><tbody>
+${runs.map(({ id, stage, spec, state }) => html`<tr><td class="mono">${id}${state.attempt > 1 ? html` <small>(attempt ${state.attempt})</small>` : null}</td><td>${state.startedAt === null ? "–" : formatTime(state.startedAt * 1000)}</td><td class="num">${took(state, made)}</td><td class="num">${state.step}</td><td class="num">${formatPercent(state.probeShare, 0)}</td><td class="num">${peakCell({ id, stage, spec, state })}</td><td>${state.device ?? "–"}</td><td>${spec.start.label}</td><td class="mono">${spec.fingerprint.slice(0, 12)}</td></tr>`)}
 </tbody></table></div>
 ${[...byPackages(runs)].map(([packages, stages]) => html`<p class="note">${stages.length === runs.length ? "All runs" : stages.join(", ")}: ${packages}</p>`)}</section>`;
+}
+
+/** The measured peak without Python itself, and what was predicted before the start. */
+function peakCell(run: Parameters<typeof compareCost>[0]): Html {
+  const memory = compareCost(run)?.rows.find(({ what }) => what === "memory");
+  if (memory === undefined) return html`–`;
+  return html`${formatBytes(memory.measured)}${memory.predicted === null ? null : html` <small>(predicted ${formatBytes(memory.predicted.expected)})</small>`}`;
 }
 
 function took(state: ReportModel["runs"][number]["state"], made: number): string {

@@ -1,3 +1,4 @@
+import { t } from "../../util/l10n.ts";
 /** A number as it was written: its digits are never rounded. */
 export class JsonNumber {
   readonly text: string;
@@ -98,7 +99,7 @@ class Reader {
 
   document(): JsonValue {
     this.blanks();
-    if (this.at >= this.text.length) throw new Failure("there is no JSON value here", this.at);
+    if (this.at >= this.text.length) throw new Failure(t("there is no JSON value here"), this.at);
     const value = this.value();
     this.blanks();
     if (this.at < this.text.length) throw new Failure(this.afterValue(), this.at);
@@ -107,9 +108,9 @@ class Reader {
 
   private afterValue(): string {
     const next = this.text[this.at] ?? "";
-    if (next === ",") return "a comma after the row; in JSON Lines rows are not separated by commas, remove it";
-    if (next === "{" || next === "[" || next === '"') return "more than one JSON value on this line; put each on a line of its own";
-    return "text after the end of the row; remove it";
+    if (next === ",") return t("a comma after the row; in JSON Lines rows are not separated by commas, remove it");
+    if (next === "{" || next === "[" || next === '"') return t("more than one JSON value on this line; put each on a line of its own");
+    return t("text after the end of the row; remove it");
   }
 
   private blanks(): void {
@@ -124,7 +125,7 @@ class Reader {
     const unit = this.text[this.at];
     if (unit === '"') return this.string();
     if (unit === "{" || unit === "[") {
-      if (this.path.length >= maxDepth) throw new Failure(`the row is nested deeper than ${maxDepth} levels; flatten it`, this.at);
+      if (this.path.length >= maxDepth) throw new Failure(t("the row is nested deeper than {0} levels; flatten it", maxDepth), this.at);
       return unit === "{" ? this.object() : this.array();
     }
     return this.scalar();
@@ -140,15 +141,15 @@ class Reader {
     for (const word of ["NaN", "Infinity", "-Infinity"]) {
       if (!this.text.startsWith(word, this.at)) continue;
       this.at += word.length;
-      this.note("non-finite", `the number ${word} is not JSON; it is read, and left out of statistics`);
+      this.note("non-finite", t("the number {0} is not JSON; it is read, and left out of statistics", word));
       return new JsonNumber(word);
     }
     numberPattern.lastIndex = this.at;
     const found = numberPattern.exec(this.text)?.[0];
-    if (found === undefined) throw new Failure(this.unexpected("a value"), this.at);
+    if (found === undefined) throw new Failure(this.unexpected(t("a value")), this.at);
     this.at += found.length;
-    if (isHugeExponent(found)) throw new Failure(`the number has an exponent of more than ${maxExponentDigits} digits`, this.at);
-    if (!Number.isFinite(Number(found))) this.note("overflow", `${shorten(found)} is beyond the range of a double and reads as Infinity`);
+    if (isHugeExponent(found)) throw new Failure(t("the number has an exponent of more than {0} digits", maxExponentDigits), this.at);
+    if (!Number.isFinite(Number(found))) this.note("overflow", t("{0} is beyond the range of a double and reads as Infinity", shorten(found)));
     return new JsonNumber(found);
   }
 
@@ -159,13 +160,13 @@ class Reader {
     if (this.take("]")) return items;
     for (;;) {
       this.blanks();
-      if (this.text[this.at] === "]") throw new Failure("a comma before the closing bracket; remove it", this.at);
+      if (this.text[this.at] === "]") throw new Failure(t("a comma before the closing bracket; remove it"), this.at);
       this.path.push(items.length);
       items.push(this.value());
       this.path.pop();
       this.blanks();
       if (this.take("]")) return items;
-      if (!this.take(",")) throw new Failure(this.unexpected(", or ]"), this.at);
+      if (!this.take(",")) throw new Failure(this.unexpected(t(", or ]")), this.at);
     }
   }
 
@@ -176,20 +177,20 @@ class Reader {
     if (this.take("}")) return object;
     for (;;) {
       this.blanks();
-      if (this.text[this.at] === "}") throw new Failure("a comma before the closing bracket; remove it", this.at);
-      if (this.text[this.at] !== '"') throw new Failure(this.unexpected("a key in double quotes"), this.at);
+      if (this.text[this.at] === "}") throw new Failure(t("a comma before the closing bracket; remove it"), this.at);
+      if (this.text[this.at] !== '"') throw new Failure(this.unexpected(t("a key in double quotes")), this.at);
       this.path.push("");
       const key = this.string();
       this.path[this.path.length - 1] = key;
-      if (object.has(key)) this.note("duplicate-key", `duplicate key "${this.place()}"; the last value is used`);
+      if (object.has(key)) this.note("duplicate-key", t("duplicate key \"{0}\"; the last value is used", this.place()));
       this.blanks();
-      if (!this.take(":")) throw new Failure(this.unexpected(": after the key"), this.at);
+      if (!this.take(":")) throw new Failure(this.unexpected(t(": after the key")), this.at);
       this.blanks();
       object.set(key, this.value());
       this.path.pop();
       this.blanks();
       if (this.take("}")) return object;
-      if (!this.take(",")) throw new Failure(this.unexpected(", or }"), this.at);
+      if (!this.take(",")) throw new Failure(this.unexpected(t(", or }")), this.at);
     }
   }
 
@@ -202,8 +203,8 @@ class Reader {
       this.at = plainPattern.lastIndex;
       const unit = this.text[this.at];
       if (unit === '"') break;
-      if (unit === undefined) throw new Failure("the row ends in the middle of a string; it may have been cut off", this.at);
-      if (unit !== "\\") throw new Failure(`the control character ${show(unit)} in a string; write it as an escape`, this.at);
+      if (unit === undefined) throw new Failure(t("the row ends in the middle of a string; it may have been cut off"), this.at);
+      if (unit !== "\\") throw new Failure(t("the control character {0} in a string; write it as an escape", show(unit)), this.at);
       result += this.escape();
     }
     this.at++;
@@ -223,13 +224,13 @@ class Reader {
       this.at += 6;
       return String.fromCharCode(Number.parseInt(digits, 16));
     }
-    if (letter === "") throw new Failure("the row ends in the middle of a string; it may have been cut off", this.at);
-    throw new Failure(letter === "u" ? "\\u needs four hexadecimal digits" : `\\${letter} is no JSON escape`, this.at);
+    if (letter === "") throw new Failure(t("the row ends in the middle of a string; it may have been cut off"), this.at);
+    throw new Failure(letter === "u" ? t("{0} needs four hexadecimal digits", "\\u") : t("{0} is no JSON escape", `\\${letter}`), this.at);
   }
 
   private noteSurrogates(value: string): void {
     const units = unpairedSurrogates(value);
-    this.note("unpaired-surrogate", `unpaired surrogate in "${this.place()}" (${units} code ${units === 1 ? "unit" : "units"}); U+FFFD is used in its place`);
+    this.note("unpaired-surrogate", units === 1 ? t("unpaired surrogate in \"{0}\" (1 code unit); U+FFFD is used in its place", this.place()) : t("unpaired surrogate in \"{0}\" ({1} code units); U+FFFD is used in its place", this.place(), units));
   }
 
   private take(unit: string): boolean {
@@ -240,8 +241,8 @@ class Reader {
 
   private unexpected(wanted: string): string {
     const unit = this.text[this.at];
-    if (unit === "\ufeff") return "a byte order mark in the middle of the file (from joining files?); remove it";
-    return unit === undefined ? `the row ends where ${wanted} is expected; it may have been cut off` : `${show(unit)} where ${wanted} is expected`;
+    if (unit === "\ufeff") return t("a byte order mark in the middle of the file (from joining files?); remove it");
+    return unit === undefined ? t("the row ends where {0} is expected; it may have been cut off", wanted) : t("{0} where {1} is expected", show(unit), wanted);
   }
 
   private place(): string {

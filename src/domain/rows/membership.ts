@@ -1,3 +1,5 @@
+import { t } from "../../util/l10n.ts";
+
 /** A row of `buffer.json`. */
 export interface BufferRow {
   hash: string;
@@ -20,7 +22,19 @@ export interface ReplayRecord {
   ledger: LedgerLine[];
   /** How many rows were left out for what reason, and of each stage kept and taken; absent in files that do not say. */
   dropped?: { quality: number; duplicate: number; probe: number };
-  sources?: { stage: string; rows: number; kept: number; taken: number }[];
+  sources?: { stage: string; rows: number; kept: number; taken: number; quota?: number }[];
+  coverage?: BufferCoverage[];
+}
+
+/** How far the rows of a stage that a buffer left out are from the nearest one it kept: 0 alike, 1 nothing in common. */
+export interface BufferCoverage {
+  stage: string;
+  method: string;
+  features: string;
+  mean: number;
+  max: number;
+  /** The same, had the seed chosen by chance. */
+  random: { mean: number; max: number };
 }
 
 /** One row's part in one buffer of one run. */
@@ -142,16 +156,16 @@ export function joinMembership(rows: Iterable<RowHashRef>, membership: ReplayMem
 /** `replay: main since search · drawn 14×`; several runs are named by their stage. */
 export function membershipLabel(memberships: readonly Membership[]): string {
   const groups = new Map<string, Membership[]>();
-  for (const member of memberships) push(groups, `${member.buffer} since ${member.since}`, member);
-  return [...groups].map(([name, members]) => `replay: ${name} · ${drawnText(members)}`).join("; ");
+  for (const member of memberships) push(groups, t("{0} since {1}", member.buffer, member.since), member);
+  return [...groups].map(([name, members]) => t("replay: {0} · {1}", name, drawnText(members))).join("; ");
 }
 
 /** First of all that another row is meant: its draws are not this row's. */
 const relationNotes: Record<MembershipRelation, string> = {
   "same-row": "",
-  "same-text": "same text, other fields → ",
-  "same-prompt": "same prompt, other answer → ",
-  "same-answer": "same answer, other prompt → ",
+  get "same-text"() { return t("same text, other fields → "); },
+  get "same-prompt"() { return t("same prompt, other answer → "); },
+  get "same-answer"() { return t("same answer, other prompt → "); },
 };
 
 function related(line: number, relation: MembershipRelation, memberships: readonly Membership[]): RowMembership {
@@ -160,9 +174,9 @@ function related(line: number, relation: MembershipRelation, memberships: readon
 
 function drawnText(members: readonly Membership[]): string {
   const drawn = members.filter(({ draws }) => draws > 0);
-  if (drawn.length === 0) return "not drawn yet";
-  if (members.length === 1) return `drawn ${drawn[0]?.draws ?? 0}×`;
-  return `drawn ${drawn.map(({ draws, stage }) => `${draws}× in ${stage}`).join(", ")}`;
+  if (drawn.length === 0) return t("not drawn yet");
+  if (members.length === 1) return t("drawn {0}×", drawn[0]?.draws ?? 0);
+  return t("drawn {0}", drawn.map(({ draws, stage }) => t("{0}× in {1}", draws, stage)).join(", "));
 }
 
 function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {

@@ -1,3 +1,4 @@
+import { t } from "../../util/l10n.ts";
 import { parseJson, type JsonValue } from "./jsonText.ts";
 import { firstInvalidUtf8 } from "./utf8.ts";
 
@@ -41,26 +42,26 @@ export function readRow(bytes: Uint8Array, place: RowPlace, ended = true): ReadR
   if (invalid !== -1) {
     const byte = (bytes[invalid] ?? 0).toString(16).toUpperCase().padStart(2, "0");
     const column = at.column + decoder.decode(bytes.subarray(0, invalid)).length;
-    problems.push({ line: at.line, column, offset: at.offset + invalid, severity: "warning", code: "invalid-utf8", message: `invalid UTF-8, byte 0x${byte} at file offset ${at.offset + invalid}; U+FFFD is shown in its place` });
+    problems.push({ line: at.line, column, offset: at.offset + invalid, severity: "warning", code: "invalid-utf8", message: t("invalid UTF-8, byte 0x{0} at file offset {1}; U+FFFD is shown in its place", byte, at.offset + invalid) });
   }
   const result = parseJson(text);
   if (!result.ok) {
     const { error } = result;
     const offset = at.offset + (invalid === -1 ? new TextEncoder().encode(text.slice(0, error.index)).length : 0);
     const column = error.line === 1 ? at.column + error.column - 1 : error.column;
-    const message = ended ? error.message : `${error.message}; the last line has no end, the file may still be being written`;
+    const message = ended ? error.message : t("{0}; the last line has no end, the file may still be being written", error.message);
     problems.push({ line: at.line + error.line - 1, column, offset, severity: "error", code: "bad-json", message });
     return { value: undefined, text, problems };
   }
   for (const note of result.notes) problems.push({ ...at, severity: "warning", code: note.code, message: note.message });
-  if (!(result.value instanceof Map)) problems.push({ ...at, severity: "error", code: "not-an-object", message: `the row is ${kindOf(result.value)}, not an object` });
+  if (!(result.value instanceof Map)) problems.push({ ...at, severity: "error", code: "not-an-object", message: t("the row is {0}, not an object", kindOf(result.value)) });
   return { value: result.value, text, problems };
 }
 
 /** The kind of a JSON value in words, with its article. */
 export function kindOf(value: JsonValue): string {
   if (value === null) return "null";
-  if (Array.isArray(value)) return "an array";
-  if (value instanceof Map) return "an object";
-  return { string: "a string", boolean: "a Boolean" }[typeof value as string] ?? "a number";
+  if (Array.isArray(value)) return t("an array");
+  if (value instanceof Map) return t("an object");
+  return typeof value === "string" ? t("a string") : typeof value === "boolean" ? t("a Boolean") : t("a number");
 }

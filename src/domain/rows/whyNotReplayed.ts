@@ -1,4 +1,5 @@
 import type { ReplaySpec } from "../../protocol/runSpec.ts";
+import { t } from "../../util/l10n.ts";
 import { formatCount } from "../format.ts";
 import { JsonNumber, type JsonValue } from "./jsonText.ts";
 import type { ReplayRecord } from "./membership.ts";
@@ -15,22 +16,30 @@ export interface CandidateRow {
  * what cannot be worked out again (a near-duplicate, the luck of being taken) is said as the alternatives that are left.
  */
 export function whyNotReplayed(row: CandidateRow, spec: ReplaySpec, stage: string, record: ReplayRecord): string {
-  if (!(row.value instanceof Map)) return "not an object";
+  if (!(row.value instanceof Map)) return t("not an object");
   const { quality } = spec;
-  if (quality !== null && "min" in quality) {
+  if (quality !== null && "field" in quality) {
     const score = rowScore(row.value, quality.field);
     const name = quality.field ?? "reward";
-    if (score === null) return `no ${name} to judge it by`;
-    if (!(score >= quality.min)) return `below the quality threshold (${name} ${score}, at least ${quality.min})`;
+    if (score === null) return t("no {0} to judge it by", name);
+    if (!(score >= quality.min)) return t("below the quality threshold ({0} {1}, at least {2})", name, score, quality.min);
   }
-  if (row.isProbe) return "it is also a probe, and training on probes would hide forgetting";
+  if (row.isProbe) return t("it is also a probe, and training on probes would hide forgetting");
   const reasons: string[] = [];
-  if (quality !== null && "check" in quality && record.dropped?.quality !== 0) reasons.push("its answer did not pass the check");
-  if (record.dropped?.probe !== 0) reasons.push("its prompt is a probe's");
-  if (record.dropped?.duplicate !== 0) reasons.push(spec.diversity === null ? "a copy of another row" : "a near-duplicate of another row");
+  if (quality !== null && "check" in quality && record.dropped?.quality !== 0) reasons.push(t("its answer did not pass the check"));
+  if (quality !== null && "reward_model" in quality && record.dropped?.quality !== 0) reasons.push(t("below {0} by the reward model {1}", quality.min, quality.reward_model));
+  if (record.dropped?.probe !== 0) reasons.push(t("its prompt is a probe's"));
+  if (record.dropped?.duplicate !== 0) reasons.push(spec.diversity?.minhash === undefined ? t("a copy of another row") : t("a near-duplicate of another row"));
   const source = record.sources?.find((one) => one.stage === stage);
-  if (source === undefined || source.taken < source.kept) reasons.push(source === undefined ? "not taken" : `not among the ${formatCount(source.taken)} of ${formatCount(source.kept)} taken at random`);
-  return reasons.length === 0 ? "it was not in the file when the buffer was frozen" : reasons.join(", or ");
+  if (source === undefined) reasons.push(t("not taken"));
+  else if (source.taken < source.kept) {
+    const counts = [formatCount(source.taken), formatCount(source.kept)] as const;
+    const { k_center: center, clusters } = spec.diversity ?? {};
+    if (center !== undefined) reasons.push(t("not among the {0} of {1} that stand for the others (k-center)", ...counts));
+    else if (clusters !== undefined) reasons.push(t("not among the {0} of {1} taken in equal shares from {2} clusters", ...counts, clusters.count));
+    else reasons.push(t("not among the {0} of {1} taken at random", ...counts));
+  }
+  return reasons.length === 0 ? t("it was not in the file when the buffer was frozen") : reasons.join(t(", or "));
 }
 
 /** `row_score` of Python: the named field, else `reward`, else `score`, if that is a number. */

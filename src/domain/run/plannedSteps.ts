@@ -32,7 +32,7 @@ export function plannedSteps(stage: Pick<Stage, "args" | "launch">, rows: number
   const accumulation = wholeNumber(stage.args["gradient_accumulation_steps"] ?? defaults.gradient_accumulation_steps);
   const epochs = Number(stage.args["num_train_epochs"] ?? defaults.num_train_epochs);
   if (size === null || accumulation === null || !Number.isFinite(epochs)) return null;
-  const batch = size * accumulation * (stage.launch.kind === "torchrun" ? stage.launch.processes : 1);
+  const batch = size * accumulation * (stage.launch.kind === "python" ? 1 : stage.launch.processes);
   if (rows === null || rows <= 0 || batch <= 0 || epochs <= 0) return null;
   return { steps: totalSteps(rows, batch, -1, epochs), from: { rows, epochs, batch } };
 }

@@ -73,6 +73,12 @@ test("the launcher's environment is the runner's", () => {
 test("the command line of a recipe", () => {
   assert.deepEqual(recipeArgv("py", "sft", "/r", { kind: "python", processes: 1 }), ["py", "-m", "seesaw_runner.recipes.sft", "/r"]);
   assert.deepEqual(recipeArgv("py", "sft", "/r", { kind: "torchrun", processes: 2 }).slice(0, 6), ["py", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]);
+  const accelerate = recipeArgv("py", "sft", "/r", { kind: "accelerate", processes: 2, config: "/acc.yaml", args: ["--gpu_ids", "0,1"] });
+  assert.deepEqual(accelerate.slice(0, 8), ["py", "-m", "accelerate.commands.launch", "--config_file", "/acc.yaml", "--multi_gpu", "--num_processes", "2"]);
+  assert.deepEqual(accelerate.slice(-5), ["--gpu_ids", "0,1", "-m", "seesaw_runner.recipes.sft", "/r"]);
+  assert.ok(!recipeArgv("py", "sft", "/r", { kind: "accelerate", processes: 1 }).includes("--multi_gpu"), "one process is no group");
+  const deepspeed = ["py", "-m", "deepspeed.launcher.runner", "--num_gpus", "2", "--no_local_rank", "--module", "seesaw_runner.recipes.sft", "/r"];
+  assert.deepEqual(recipeArgv("py", "sft", "/r", { kind: "deepspeed", processes: 2 }), deepspeed);
 });
 
 test("a process is its pid and its start, not its pid alone", () => {
