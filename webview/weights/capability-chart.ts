@@ -6,7 +6,8 @@ import { onThemeChange, readColours } from "../chart/colours.ts";
 import { dashes, drawParallel, type ParallelPlot } from "../chart/parallelPlot.ts";
 import { shared } from "../styles.ts";
 
-const palette = ["--vscode-charts-blue", "--vscode-charts-orange", "--vscode-charts-green", "--vscode-charts-purple", "--vscode-charts-red", "--vscode-charts-yellow"];
+/** Not orange: in the dark themes it is too faint for a thin line. */
+const palette = ["--vscode-charts-blue", "--vscode-charts-yellow", "--vscode-charts-green", "--vscode-charts-purple", "--vscode-charts-red", "--vscode-foreground"];
 
 /** What every checkpoint can do, as lines through one axis a skill and split; the same numbers stand in a table below. */
 export class CapabilityChart extends LitElement {
@@ -65,7 +66,7 @@ export class CapabilityChart extends LitElement {
         stroke: var(--vscode-charts-blue);
       }
       .look-1 {
-        stroke: var(--vscode-charts-orange);
+        stroke: var(--vscode-charts-yellow);
       }
       .look-2 {
         stroke: var(--vscode-charts-green);
@@ -77,7 +78,7 @@ export class CapabilityChart extends LitElement {
         stroke: var(--vscode-charts-red);
       }
       .look-5 {
-        stroke: var(--vscode-charts-yellow);
+        stroke: var(--vscode-foreground);
       }
     `,
   ];

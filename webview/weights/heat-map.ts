@@ -22,7 +22,7 @@ export class HeatMap extends LitElement {
     css`
       :host {
         display: block;
-        --heat: var(--vscode-charts-orange);
+        --heat: var(--vscode-charts-yellow);
         --cold: var(--vscode-charts-blue);
       }
       .scroll {
@@ -51,11 +51,11 @@ export class HeatMap extends LitElement {
         padding: 0 6px;
         text-align: right;
         white-space: nowrap;
-        background: color-mix(in srgb, var(--heat) calc(var(--share, 0) * 45%), transparent);
+        background: color-mix(in srgb, var(--heat) calc(var(--share, 0) * 40%), transparent);
         border: 1px solid transparent;
       }
       td.negative {
-        background: color-mix(in srgb, var(--cold) calc(var(--share, 0) * 45%), transparent);
+        background: color-mix(in srgb, var(--cold) calc(var(--share, 0) * 40%), transparent);
       }
       td.all {
         border-left-color: var(--line);
