@@ -1,5 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { AppError, messageOf } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 import type { CheckpointScores, Scorer, ScoreRequest } from "./scorer.ts";
 import type { FromScorer, ToScorer } from "./scorerWorker.ts";
 
@@ -39,7 +40,7 @@ export class ThreadScorer implements Scorer {
   }
 
   async score(request: ScoreRequest, signal?: AbortSignal, onScored: (count: number) => void = () => {}): Promise<CheckpointScores[]> {
-    if (this.disposed || signal?.aborted === true) throw new AppError("cancelled", "Live scoring was cancelled.");
+    if (this.disposed || signal?.aborted === true) throw new AppError("cancelled", t("Live scoring was cancelled."));
     clearTimeout(this.idle);
     const thread = (this.thread ??= this.start());
     const id = ++this.last;

@@ -1,4 +1,5 @@
 import { AppError, messageOf } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 
 export type SqliteValue = null | number | bigint | string | Uint8Array;
 export type SqliteRow = Record<string, SqliteValue>;
@@ -64,7 +65,7 @@ export async function loadSqlite(loaders: SqliteLoaders = defaultLoaders): Promi
   } catch (error) {
     throw new AppError(
       "sqlite-missing",
-      `SQLite cannot be loaded here, so nothing is kept between sessions. better-sqlite3 for ${process.platform}-${process.arch}, Node ${process.versions.node} (module version ${process.versions.modules}): ${firstLine(first)}; node:sqlite: ${firstLine(error)}. Reinstall the extension for this platform.`,
+      t("SQLite cannot be loaded here, so nothing is kept between sessions. better-sqlite3 for {0}-{1}, Node {2} (module version {3}): {4}; node:sqlite: {5}. Reinstall the extension for this platform.", process.platform, process.arch, process.versions.node, process.versions.modules, firstLine(first), firstLine(error)),
       { cause: first },
     );
   }

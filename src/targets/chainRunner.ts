@@ -1,6 +1,7 @@
 import type { Diagnostic, Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import { runsFolder, type RunRecord, type RunStore } from "../storage/runs/runStore.ts";
 import { AppError } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 import { followRun } from "./followRun.ts";
 import type { Launcher, StartedRun, StartOptions } from "./launcher.ts";
 import { holdChain } from "./stageLock.ts";
@@ -54,7 +55,7 @@ async function runStages({ launcher, runs }: { launcher: Launcher; runs: RunStor
   const { onEvent } = options;
   const ended: RunRecord[] = [];
   for (const [i, stage] of options.stages.entries()) {
-    if (options.signal?.aborted) throw new AppError("cancelled", `Stopped before stage \`${stage}\`.`);
+    if (options.signal?.aborted) throw new AppError("cancelled", t("Stopped before stage `{0}`.", stage));
     onEvent({ type: "starting", stage, position: i + 1, of: options.stages.length });
     const { plan, upToDate, active } = await launcher.outlook(pipeline, stage);
     let id: string;

@@ -1,5 +1,6 @@
 import type { RunRecord, RunStore } from "../storage/runs/runStore.ts";
 import { AppError } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 import { isActive } from "./launcher.ts";
 
 /** Shortest time between two looks, and the longest: a killed agent writes nothing, so silence is looked into too. */
@@ -28,10 +29,10 @@ export async function followRun(
   let seen = "";
   try {
     for (;;) {
-      if (signal?.aborted) throw new AppError("cancelled", `Run ${runId} goes on; only this window stopped following it.`);
+      if (signal?.aborted) throw new AppError("cancelled", t("Run {0} goes on; only this window stopped following it.", runId));
       changed = false;
       const run = (await runs.list(root)).runs.find((candidate) => candidate.id === runId);
-      if (!run) throw new AppError("not-found", `Run ${runId} is gone: its folder was removed while it was followed.`);
+      if (!run) throw new AppError("not-found", t("Run {0} is gone: its folder was removed while it was followed.", runId));
       const mark = `${run.state.lastSeq} ${run.state.status}`;
       if (mark !== seen) onState(run);
       seen = mark;

@@ -3,6 +3,7 @@ import { createReadStream } from "node:fs";
 import { mkdir, readFile, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { AppError } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 import { systemWords, writeJson } from "./local.ts";
 
 export interface FileHash {
@@ -26,9 +27,9 @@ export class FileHasher {
 
   async file(path: string): Promise<FileHash> {
     const info = await stat(path).catch((error: NodeJS.ErrnoException) => {
-      throw new AppError("not-found", `${path} ${error.code === "ENOENT" ? "does not exist" : `could not be read (${systemWords(error)})`}: correct the path in seesaw.yaml or create the file.`);
+      throw new AppError("not-found", error.code === "ENOENT" ? t("{0} does not exist: correct the path in seesaw.yaml or create the file.", path) : t("{0} could not be read ({1}): correct the path in seesaw.yaml or create the file.", path, systemWords(error)));
     });
-    if (!info.isFile()) throw new AppError("bad-input", `${path} is not a file: correct the path in seesaw.yaml.`);
+    if (!info.isFile()) throw new AppError("bad-input", t("{0} is not a file: correct the path in seesaw.yaml.", path));
     const key = `${info.size}:${info.mtimeMs}:${info.ctimeMs}:${info.ino}`;
     const cache = await this.load();
     const old = cache.get(path);
@@ -47,7 +48,7 @@ export class FileHasher {
    */
   async model(folder: string): Promise<{ sha256: string; files: FileHash[] }> {
     const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-      throw new AppError("not-found", `The model folder ${folder} ${error.code === "ENOENT" ? "does not exist" : `could not be read (${systemWords(error)})`}: correct \`base\` in seesaw.yaml, or train the stage before.`);
+      throw new AppError("not-found", error.code === "ENOENT" ? t("The model folder {0} does not exist: correct `base` in seesaw.yaml, or train the stage before.", folder) : t("The model folder {0} could not be read ({1}): correct `base` in seesaw.yaml, or train the stage before.", folder, systemWords(error)));
     });
     const wanted = names.filter((name) => /\.(safetensors|json|jinja|model|txt)$/.test(name) && name !== "seesaw.json" && name !== "trainer_state.json").sort();
     if (!wanted.some((name) => name.endsWith(".safetensors"))) {
@@ -55,8 +56,8 @@ export class FileHasher {
       throw new AppError(
         "bad-input",
         pickled.length > 0
-          ? `${folder} has only pickled weights (${pickled[0]}), which can run code when loaded: convert them to safetensors first.`
-          : `${folder} has no *.safetensors file: it is no complete Hugging Face model folder.`,
+          ? t("{0} has only pickled weights ({1}), which can run code when loaded: convert them to safetensors first.", folder, pickled[0] ?? "")
+          : t("{0} has no *.safetensors file: it is no complete Hugging Face model folder.", folder),
       );
     }
     const files: FileHash[] = [];

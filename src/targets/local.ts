@@ -2,6 +2,7 @@ import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { AttemptProbe, AttemptSpec } from "../protocol/attempt.ts";
 import { AppError, messageOf } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 import { run } from "./spawn.ts";
 import type { FilePiece, Target } from "./target.ts";
 
@@ -74,8 +75,8 @@ export class LocalTarget implements Target {
       }
     }
     const said = result.stderr.trim().split("\n").at(-1) ?? "";
-    const how = result.timedOut ? "no answer in time" : result.signal === null ? `exit code ${result.code}` : `signal ${result.signal}`;
-    throw new AppError("agent-failed", `The run agent failed at \`${verb[0]}\` in ${verb[1]} (${how})${said ? `: ${said.slice(0, 500)}` : ""}`);
+    const how = result.timedOut ? t("no answer in time") : result.signal === null ? t("exit code {0}", String(result.code)) : t("signal {0}", result.signal);
+    throw new AppError("agent-failed", t("The run agent failed at `{0}` in {1} ({2}){3}", verb[0] ?? "", verb[1] ?? "", how, said ? `: ${said.slice(0, 500)}` : ""));
   }
 }
 
@@ -107,36 +108,36 @@ export async function writeJson(path: string, value: unknown): Promise<void> {
   }
 }
 
-const words: Readonly<Record<string, string>> = {
-  EISDIR: "it is a folder",
-  ENOTDIR: "a part of the path is a file",
-  ENOENT: "its folder does not exist",
-  EEXIST: "a file of that name is in the way",
-  ENAMETOOLONG: "the name is too long",
-  EMFILE: "too many files are open",
-  EACCES: "you are not allowed to",
-  EPERM: "you are not allowed to",
-  EIO: "the disk reports an error",
-  EBUSY: "another program holds it",
+const words: Readonly<Record<string, () => string>> = {
+  EISDIR: () => t("it is a folder"),
+  ENOTDIR: () => t("a part of the path is a file"),
+  ENOENT: () => t("its folder does not exist"),
+  EEXIST: () => t("a file of that name is in the way"),
+  ENAMETOOLONG: () => t("the name is too long"),
+  EMFILE: () => t("too many files are open"),
+  EACCES: () => t("you are not allowed to"),
+  EPERM: () => t("you are not allowed to"),
+  EIO: () => t("the disk reports an error"),
+  EBUSY: () => t("another program holds it"),
 };
 
 /** A system's error code in words. */
 export function systemWords(error: NodeJS.ErrnoException): string {
-  return words[error.code ?? ""] ?? error.code ?? error.message;
+  return words[error.code ?? ""]?.() ?? error.code ?? error.message;
 }
 
 /** A failed write as a sentence. */
 export function diskError(path: string, error: unknown): AppError {
   const code = (error as NodeJS.ErrnoException).code;
   if (code === "ENOSPC" || code === "EDQUOT") {
-    const what = code === "ENOSPC" ? "the disk is full" : "your quota is used up";
-    return new AppError("disk-full", `${path} could not be written: ${what}. Free some space and try again.`, { cause: error });
+    const what = code === "ENOSPC" ? t("the disk is full") : t("your quota is used up");
+    return new AppError("disk-full", t("{0} could not be written: {1}. Free some space and try again.", path, what), { cause: error });
   }
   if (code === "EACCES" || code === "EROFS" || code === "EPERM") {
-    return new AppError("not-writable", `${path} could not be written: this folder is read-only for you.`, { cause: error });
+    return new AppError("not-writable", t("{0} could not be written: this folder is read-only for you.", path), { cause: error });
   }
   if (error instanceof AppError) return error;
   return code === undefined
-    ? new AppError("internal", `${path} could not be written: ${messageOf(error)}.`, { cause: error })
-    : new AppError("not-writable", `${path} could not be written: ${systemWords(error as NodeJS.ErrnoException)}.`, { cause: error });
+    ? new AppError("internal", t("{0} could not be written: {1}.", path, messageOf(error)), { cause: error })
+    : new AppError("not-writable", t("{0} could not be written: {1}.", path, systemWords(error as NodeJS.ErrnoException)), { cause: error });
 }

@@ -3,6 +3,7 @@ import { existsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Diagnostic, Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import { AppError } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 import { systemWords } from "./local.ts";
 import { parsePipeline, pipelineFileProblems } from "../domain/pipeline/pipeline.ts";
 
@@ -20,20 +21,20 @@ export interface LoadedPipeline {
 export function findPipelineFile(cwd: string, named?: string): string {
   if (named !== undefined) {
     const path = resolve(cwd, named);
-    if (!existsSync(path)) throw new AppError("not-found", `${path} does not exist: give the path of a seesaw.yaml, or make one with \`seesaw init\`.`);
+    if (!existsSync(path)) throw new AppError("not-found", t("{0} does not exist: give the path of a seesaw.yaml, or make one with `seesaw init`.", path));
     return statSync(path).isDirectory() ? findIn(path) : path;
   }
   for (let folder = resolve(cwd); ; folder = dirname(folder)) {
     if (existsSync(join(folder, pipelineFileName))) return join(folder, pipelineFileName);
     if (dirname(folder) === folder) break;
   }
-  throw new AppError("not-found", `There is no ${pipelineFileName} in ${resolve(cwd)} or above it: make one with \`seesaw init\`, or name one with --file.`);
+  throw new AppError("not-found", t("There is no {0} in {1} or above it: make one with `seesaw init`, or name one with --file.", pipelineFileName, resolve(cwd)));
 }
 
 function findIn(folder: string): string {
   const path = join(folder, pipelineFileName);
   if (existsSync(path)) return path;
-  throw new AppError("not-found", `There is no ${pipelineFileName} in ${folder}: make one with \`seesaw init\`.`);
+  throw new AppError("not-found", t("There is no {0} in {1}: make one with `seesaw init`.", pipelineFileName, folder));
 }
 
 /** Reads and checks a pipeline as it is on disk. `files`: also whether the files it names are there. */
@@ -42,8 +43,13 @@ export async function loadPipeline(file: string, { files = false } = {}): Promis
   try {
     text = await readFile(file, "utf8");
   } catch (error) {
-    throw new AppError("not-found", `${file} could not be read: ${systemWords(error as NodeJS.ErrnoException)}.`, { cause: error });
+    throw new AppError("not-found", t("{0} could not be read: {1}.", file, systemWords(error as NodeJS.ErrnoException)), { cause: error });
   }
+  return checkedPipeline(text, file, { files });
+}
+
+/** Checks a pipeline that need not be on disk as `file`. */
+export function checkedPipeline(text: string, file: string, { files = false } = {}): LoadedPipeline {
   const { pipeline, diagnostics } = parsePipeline(text, file);
   const missing = files && pipeline !== null ? pipelineFileProblems(pipeline, existsSync) : [];
   return { file, text, pipeline, diagnostics: [...diagnostics, ...missing] };
@@ -54,5 +60,5 @@ export function requirePipeline({ file, pipeline, diagnostics }: LoadedPipeline)
   const errors = diagnostics.filter(({ severity }) => severity === "error");
   if (pipeline !== null && errors.length === 0) return pipeline;
   const lines = errors.map((problem) => `${problem.file}:${problem.range.line}:${problem.range.column}: ${problem.message}`);
-  throw new AppError("bad-pipeline", lines.join("\n") || `${file} is no pipeline.`);
+  throw new AppError("bad-pipeline", lines.join("\n") || t("{0} is no pipeline.", file));
 }

@@ -1,4 +1,5 @@
 import { AppError } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 import { run } from "./spawn.ts";
 
 /** One finding of `seesaw_runner.preflight`. */
@@ -29,8 +30,8 @@ export async function preflight(
   const findings = parseFindings(result.stdout);
   if (findings === null) {
     const last = result.stderr.trim().split("\n").at(-1) ?? "";
-    const how = result.timedOut ? "no answer in time" : `exit code ${result.code}`;
-    throw new AppError("agent-failed", `The preflight check of ${python} gave no answer (${how})${last ? `: ${last.slice(0, 400)}` : ""}.`);
+    const how = result.timedOut ? t("no answer in time") : t("exit code {0}", String(result.code));
+    throw new AppError("agent-failed", t("The preflight check of {0} gave no answer ({1}){2}.", python, how, last ? `: ${last.slice(0, 400)}` : ""));
   }
   const ended = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);
   const sentence = ({ message, fix, where }: PreflightFinding): string => [where ? `${where}: ${message}` : message, fix ?? ""].filter(Boolean).map(ended).join(" ");

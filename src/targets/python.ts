@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
 import { AppError } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 import type { Log } from "../util/log.ts";
 import { explainPythonFailure, parseProbe, type ProbeAnswer } from "./pythonProbe.ts";
 import { run } from "./spawn.ts";
@@ -59,15 +60,15 @@ export function pythonPlaces(request: PythonRequest): PythonPlace[] {
     if (!places.some((place) => place.command === command)) places.push({ command, how, dependsOn, named });
   };
   if (request.explicit) add(atRoot(request.root, request.explicit.command), request.explicit.setting, "setting", true);
-  if (request.target) add(atRoot(request.root, request.target.python), `target \`${request.target.id}\` in seesaw.yaml`, "target", true);
+  if (request.target) add(atRoot(request.root, request.target.python), t("target `{0}` in seesaw.yaml", request.target.id), "target", true);
   for (const place of request.fromHost ?? []) add(place.command, place.how, place.dependsOn);
   for (const folder of upTo(request.root, request.top)) {
     const command = join(folder, ".venv", windows ? "Scripts/python.exe" : "bin/python");
-    if (existsSync(command)) add(command, `.venv in ${folder}`, `path:${join(folder, ".venv")}`);
+    if (existsSync(command)) add(command, t(".venv in {0}", folder), `path:${join(folder, ".venv")}`);
   }
   for (const name of windows ? ["python"] : ["python3", "python"]) {
     const command = onPath(name, request.env ?? process.env);
-    if (command !== null) add(command, `${name} on PATH`, "PATH");
+    if (command !== null) add(command, t("{0} on PATH", name), "PATH");
   }
   return places;
 }
@@ -90,11 +91,11 @@ export async function findPython(request: PythonRequest): Promise<PythonChoice> 
   if (best !== undefined) return best;
   return {
     command: null,
-    how: "nowhere",
+    how: t("nowhere"),
     version: null,
     packages: {},
     problems: [
-      "No Python was found: there is no .venv in the pipeline's folder or above it, and neither python3 nor python is on PATH. Install Python 3.10 or newer, or name one with --python, SEESAW_PYTHON or the setting seesaw.python.path.",
+      t("No Python was found: there is no .venv in the pipeline's folder or above it, and neither python3 nor python is on PATH. Install Python 3.10 or newer, or name one with --python, SEESAW_PYTHON or the setting seesaw.python.path."),
     ],
     dependsOn,
   };
@@ -112,7 +113,7 @@ export async function findBasePython(request: PythonRequest): Promise<BasePython
     problems.push(...found);
     if (place.named) break;
   }
-  throw new AppError("no-python", problems[0] ?? "No Python was found: neither python3 nor python is on PATH. Install Python 3.10 or newer (Debian and Ubuntu: python3 and python3-venv), or name one in the setting seesaw.python.path.");
+  throw new AppError("no-python", problems[0] ?? t("No Python was found: neither python3 nor python is on PATH. Install Python 3.10 or newer (Debian and Ubuntu: python3 and python3-venv), or name one in the setting seesaw.python.path."));
 }
 
 function newEnough(version: string): boolean {
@@ -143,7 +144,7 @@ async function askPython(place: PythonPlace, request: PythonRequest): Promise<Om
     if (answer === null) return { ...none, problems: [explainPythonFailure(place, result)] };
   } catch (error) {
     if (!AppError.is(error, "spawn-failed")) throw error;
-    return { ...none, problems: [`${place.how} names ${error.message} Correct it or remove it.`] };
+    return { ...none, problems: [t("{0} names {1} Correct it or remove it.", place.how, error.message)] };
   }
   const packages: Record<string, string> = {};
   const missing: string[] = [];
@@ -153,10 +154,14 @@ async function askPython(place: PythonPlace, request: PythonRequest): Promise<Om
   }
   const problems: string[] = [];
   if (!newEnough(answer.version)) {
-    problems.push(`${place.command} (${place.how}) is Python ${answer.version}, but 3.10 or newer is needed: choose another with --python or the setting seesaw.python.path.`);
+    problems.push(t("{0} ({1}) is Python {2}, but 3.10 or newer is needed: choose another with --python or the setting seesaw.python.path.", place.command, place.how, answer.version));
   } else if (missing.length > 0) {
-    const list = missing.length === 1 ? `${missing[0]} is` : `${missing.slice(0, -1).join(", ")} and ${missing.at(-1)} are`;
-    problems.push(`${list} missing in ${place.command} (${place.how}): run \`${place.command} -m pip install ${missing.join(" ")}\`, or choose another Python with --python or the setting seesaw.python.path.`);
+    const command = `${place.command} -m pip install ${missing.join(" ")}`;
+    problems.push(
+      missing.length === 1
+        ? t("{0} is missing in {1} ({2}): run `{3}`, or choose another Python with --python or the setting seesaw.python.path.", missing[0] ?? "", place.command, place.how, command)
+        : t("{0} and {1} are missing in {2} ({3}): run `{4}`, or choose another Python with --python or the setting seesaw.python.path.", missing.slice(0, -1).join(", "), missing.at(-1) ?? "", place.command, place.how, command),
+    );
   }
   // A shim (pyenv, a wrapper script) is replaced by what it starts, so that the run does not depend on the shim's state.
   const command = isAbsolute(answer.executable) && existsSync(answer.executable) ? answer.executable : place.command;

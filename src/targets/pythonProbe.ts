@@ -1,3 +1,4 @@
+import { t } from "../util/l10n.ts";
 import type { RunResult } from "./spawn.ts";
 
 /** What `runner/probe.py` prints. */
@@ -32,16 +33,16 @@ export function explainPythonFailure(
 ): string {
   const who = `${place.command} (${place.how})`;
   const text = result.stderr;
-  if (result.timedOut) return `${who} did not answer in time: start it once by hand to see what it waits for, or choose another Python.`;
+  if (result.timedOut) return t("{0} did not answer in time: start it once by hand to see what it waits for, or choose another Python.", who);
   if (/conda: command not found|CommandNotFoundError|not been properly configured to use 'conda activate'/.test(text)) {
-    return `${who}: conda is not set up in non-interactive shells here; give the full path of the environment's python.`;
+    return t("{0}: conda is not set up in non-interactive shells here; give the full path of the environment's python.", who);
   }
   const module = /ModuleNotFoundError: No module named '([^']+)'/.exec(text);
-  if (module) return `${module[1]} is missing in ${place.command}: install it there, or choose another Python.`;
+  if (module) return t("{0} is missing in {1}: install it there, or choose another Python.", module[1] ?? "", place.command);
   if (/python3?: (command )?not found|pyenv: \S*python\S*: command not found/.test(text)) {
-    return `${who}: there is no python on PATH for this host; give the full path of one.`;
+    return t("{0}: there is no python on PATH for this host; give the full path of one.", who);
   }
   const last = text.trim().split("\n").at(-1)?.slice(0, 300) ?? "";
-  const how = result.signal === null ? `exit code ${result.code}` : `signal ${result.signal}`;
-  return `${who} is no usable Python (${how}${last ? `: ${last}` : ""}): choose another with --python or the setting seesaw.python.path.`;
+  const how = result.signal === null ? t("exit code {0}", String(result.code)) : t("signal {0}", result.signal);
+  return t("{0} is no usable Python ({1}{2}): choose another with --python or the setting seesaw.python.path.", who, how, last ? `: ${last}` : "");
 }

@@ -4,6 +4,7 @@ import { newQueue, parseQueue, type QueueFile, type StartingStage } from "../pro
 import { isAlive, thisProcess } from "../storage/runs/processIdentity.ts";
 import { runsFolder } from "../storage/runs/runStore.ts";
 import { AppError } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 import { diskError, systemWords, writeJson } from "./local.ts";
 import { tryLock } from "./lockFile.ts";
 import { startsElsewhere } from "./stageLock.ts";
@@ -40,7 +41,7 @@ export class QueueStore {
       await rename(queuePath(root), join(root, ".seesaw", aside)).catch((error: unknown) => {
         throw diskError(queuePath(root), error);
       });
-      return { queue: newQueue(this.here), problem: `The queue of ${root} could not be read: ${again.why}. It is empty now; the file is kept as .seesaw/${aside}.` };
+      return { queue: newQueue(this.here), problem: t("The queue of {0} could not be read: {1}. It is empty now; the file is kept as {2}.", root, again.why, `.seesaw/${aside}`) };
     });
   }
 
@@ -49,7 +50,7 @@ export class QueueStore {
     return this.locked(root, async () => {
       const reading = await this.look(root);
       if (reading.kind === "newer") throw new AppError("newer-schema", newer(root, reading.version));
-      if (reading.kind === "damaged") throw new AppError("bad-input", `${queuePath(root)} cannot be read: ${reading.why}.`);
+      if (reading.kind === "damaged") throw new AppError("bad-input", t("{0} cannot be read: {1}.", queuePath(root), reading.why));
       const before = JSON.stringify(reading.queue);
       const result = edit(reading.queue);
       if (JSON.stringify(reading.queue) !== before) await writeJson(queuePath(root), reading.queue);
@@ -84,7 +85,7 @@ export class QueueStore {
       return parseQueue(await readFile(queuePath(root), "utf8"));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return { kind: "ok", queue: newQueue(this.here) };
-      throw new AppError("bad-input", `${queuePath(root)} cannot be read: ${systemWords(error as NodeJS.ErrnoException)}.`, { cause: error });
+      throw new AppError("bad-input", t("{0} cannot be read: {1}.", queuePath(root), systemWords(error as NodeJS.ErrnoException)), { cause: error });
     }
   }
 
@@ -96,7 +97,7 @@ export class QueueStore {
     for (const deadline = Date.now() + patienceMs; ; ) {
       const got = await tryLock(path, `queue-${process.pid}-${Date.now()}-${Math.random()}`);
       if (typeof got === "function") return work().finally(got);
-      if (Date.now() > deadline) throw new AppError("internal", `The queue ${queuePath(root)} is held by process ${got?.pid ?? "unknown"}: close that window, or remove ${path}.`);
+      if (Date.now() > deadline) throw new AppError("internal", t("The queue {0} is held by process {1}: close that window, or remove {2}.", queuePath(root), got?.pid ?? t("unknown"), path));
       if (got !== null) await new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 20));
     }
   }
@@ -107,7 +108,7 @@ export function queuePath(root: string): string {
 }
 
 function newer(root: string, version: number): string {
-  return `${queuePath(root)} was written by a newer Seesaw (version ${version} of the file): update the extension, or remove the file to begin a new queue.`;
+  return t("{0} was written by a newer Seesaw (version {1} of the file): update the extension, or remove the file to begin a new queue.", queuePath(root), version);
 }
 
 function whereOf(): string {

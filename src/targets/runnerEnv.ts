@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { delimiter } from "node:path";
+import type { LaunchSpec } from "../protocol/runSpec.ts";
 
 /** Mirrors `RUNNER_ENV` of `seesaw_runner/environment.py`, where each is explained. */
 export const runnerEnv: Readonly<Record<string, string>> = {
@@ -32,8 +33,24 @@ export function attemptEnv(
 }
 
 /** The command line of a recipe; what a person is shown before it runs. */
-export function recipeArgv(python: string, recipe: string, runDir: string, launch: { kind: "python" | "torchrun"; processes: number }): string[] {
-  const module = ["-m", `seesaw_runner.recipes.${recipe.replaceAll("-", "_")}`, runDir];
-  if (launch.kind === "python") return [python, ...module];
-  return [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", String(launch.processes), ...module];
+export function recipeArgv(python: string, recipe: string, runDir: string, launch: LaunchSpec): string[] {
+  const module = `seesaw_runner.recipes.${recipe.replaceAll("-", "_")}`;
+  const { processes, config, args = [] } = launch;
+  switch (launch.kind) {
+    case "python":
+      return [python, "-m", module, runDir];
+    case "torchrun":
+      return [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", String(processes), ...args, "-m", module, runDir];
+    case "accelerate":
+      // Every process is one of DDP, on any free port. What a default configuration of the person's own says of precision and
+      // compilation must not decide a run that does not mention it.
+      return [
+        python, "-m", "accelerate.commands.launch", ...(config === undefined ? [] : ["--config_file", config]),
+        ...(processes > 1 ? ["--multi_gpu"] : []), "--num_processes", String(processes), "--num_machines", "1", "--main_process_port", "0",
+        "--mixed_precision", "no", "--dynamo_backend", "no", ...args, "-m", module, runDir,
+      ];
+    case "deepspeed":
+      // The launcher alone: the training is DDP. --no_local_rank: the rank is in the environment, as with torchrun.
+      return [python, "-m", "deepspeed.launcher.runner", "--num_gpus", String(processes), "--no_local_rank", ...args, "--module", module, runDir];
+  }
 }

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { readFile, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 import type { Log } from "../util/log.ts";
 import { findBasePython, findPython, type BasePython, type PythonChoice, type PythonRequest } from "./python.ts";
 import { run, type RunResult } from "./spawn.ts";
@@ -59,7 +60,7 @@ export class RunnerSetup {
     const whole = existsSync(python) && (await this.starts(python, options));
     // A `.venv` that is there and does not start is no place to look for the Python that makes a new one: it is the one that is replaced.
     const base = whole ? null : await findBasePython(this.request(folder, options));
-    if (!whole && existsSync(venv) && !existsSync(join(venv, "pyvenv.cfg"))) throw new AppError("bad-input", `${venv} is there and is no Python environment: rename or remove it first.`);
+    if (!whole && existsSync(venv) && !existsSync(join(venv, "pyvenv.cfg"))) throw new AppError("bad-input", t("{0} is there and is no Python environment: rename or remove it first.", venv));
     return {
       folder,
       venv,
@@ -132,14 +133,14 @@ export function packagesOf(requirements: string): string[] {
 /** The honest sentence: what failed, the last line that says why, and what to do. */
 function failure(step: "venv" | "packages", { base, venv }: SetupPlan, { stdout, stderr, code, signal }: RunResult): string {
   const text = `${stdout}\n${stderr}`;
-  const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
+  const how = signal === null ? t("exit code {0}", String(code)) : t("signal {0}", signal);
   if (step === "venv") {
-    if (/ensurepip is not available|No module named '?(venv|ensurepip)/.test(text)) return `${base?.command ?? "Python"} has no venv module: install it (Debian and Ubuntu: python3-venv) and try again.`;
-    return `${venv} could not be made (${how}): ${lastLine(stderr) ?? lastLine(stdout) ?? "Python said nothing"}`;
+    if (/ensurepip is not available|No module named '?(venv|ensurepip)/.test(text)) return t("{0} has no venv module: install it (Debian and Ubuntu: python3-venv) and try again.", base?.command ?? "Python");
+    return t("{0} could not be made ({1}): {2}", venv, how, lastLine(stderr) ?? lastLine(stdout) ?? t("Python said nothing"));
   }
-  const why = lastLine(stderr, /^\s*error:/i) ?? lastLine(stderr) ?? lastLine(stdout) ?? "pip said nothing";
-  const fix = /No space left on device/.test(text) ? " Free some space and try again." : /Could not fetch URL|NewConnectionError|Name or service not known|Temporary failure in name resolution|ConnectTimeout|Max retries/.test(text) ? " Check the network or pip's proxy settings and try again." : " Try again: what was installed stays.";
-  return `pip did not install the packages (${how}): ${why.replace(/[.\s]*$/, ".")}${fix}`;
+  const why = lastLine(stderr, /^\s*error:/i) ?? lastLine(stderr) ?? lastLine(stdout) ?? t("pip said nothing");
+  const fix = /No space left on device/.test(text) ? t("Free some space and try again.") : /Could not fetch URL|NewConnectionError|Name or service not known|Temporary failure in name resolution|ConnectTimeout|Max retries/.test(text) ? t("Check the network or pip's proxy settings and try again.") : t("Try again: what was installed stays.");
+  return t("pip did not install the packages ({0}): {1} {2}", how, why.replace(/[.\s]*$/, "."), fix);
 }
 
 /** The last line of a text that is not blank, and fits `pattern`. */
@@ -148,5 +149,5 @@ function lastLine(text: string, pattern = /\S/): string | null {
 }
 
 function mustTrust({ trusted }: SetupOptions, folder: string): void {
-  if (!trusted) throw new AppError("untrusted", `Nothing is installed into ${folder} before you trust this workspace.`);
+  if (!trusted) throw new AppError("untrusted", t("Nothing is installed into {0} before you trust this workspace.", folder));
 }

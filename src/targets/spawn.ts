@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { openSync, closeSync } from "node:fs";
 import { AppError } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 
 export interface RunOptions {
   cwd?: string;
@@ -37,7 +38,7 @@ const graceMs = 2_000;
 export async function run(argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
   const [program, ...args] = checked(argv);
   const limit = options.maxBytes ?? 1 << 20;
-  if (options.signal?.aborted) throw new AppError("cancelled", `${program} was not started: cancelled.`);
+  if (options.signal?.aborted) throw new AppError("cancelled", t("{0} was not started: cancelled.", program));
   const child = spawn(program, args, {
     cwd: options.cwd,
     env: options.env ?? process.env,
@@ -71,7 +72,7 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
       child.once("close", (exit, by) => resolve([exit, by]));
     });
     // `end` runs in callbacks, which the compiler's control flow does not see.
-    if ((ended as string | null) === "cancelled") throw new AppError("cancelled", `${program} was stopped: cancelled.`);
+    if ((ended as string | null) === "cancelled") throw new AppError("cancelled", t("{0} was stopped: cancelled.", program));
     const stdoutBytes = out.bytes();
     return {
       code,
@@ -117,7 +118,7 @@ export async function spawnDetached(
 function checked(argv: readonly string[]): [string, ...string[]] {
   const [program, ...args] = argv;
   if (program === undefined || program === "" || argv.some((part) => part.includes("\0"))) {
-    throw new AppError("spawn-failed", "A program to start must have a name, and no argument may contain a NUL character.");
+    throw new AppError("spawn-failed", t("A program to start must have a name, and no argument may contain a NUL character."));
   }
   return [program, ...args];
 }
@@ -126,11 +127,11 @@ function cannotStart(program: string, error: Error): AppError {
   const code = (error as NodeJS.ErrnoException).code;
   const why =
     code === "ENOENT"
-      ? "it does not exist (or the folder it should run in does not)"
+      ? t("it does not exist (or the folder it should run in does not)")
       : code === "EACCES"
-        ? "it may not be executed: check its permissions"
+        ? t("it may not be executed: check its permissions")
         : error.message;
-  return new AppError("spawn-failed", `${program} could not be started: ${why}.`, { cause: error });
+  return new AppError("spawn-failed", t("{0} could not be started: {1}.", program, why), { cause: error });
 }
 
 /** Bytes as text; a character that comes in two parts is given when it is whole. */

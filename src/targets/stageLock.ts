@@ -1,6 +1,7 @@
 import { mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../util/errors.ts";
+import { t } from "../util/l10n.ts";
 import { lockOwner, tryLock, type LockOwner } from "./lockFile.ts";
 
 const chainPrefix = ".chain-";
@@ -15,9 +16,9 @@ export async function lockStage(runsDir: string, stage: string, run: string): Pr
   for (let tries = 0; tries < 20; tries++) {
     const got = await tryLock(path, run);
     if (typeof got === "function") return got;
-    if (got !== null) throw new AppError("already-running", `Stage \`${stage}\` is just being started as ${got.run} by process ${got.pid} on ${got.host}.`);
+    if (got !== null) throw new AppError("already-running", t("Stage `{0}` is just being started as {1} by process {2} on {3}.", stage, got.run, got.pid, got.host));
   }
-  throw new AppError("internal", `The lock ${path} could not be taken: remove it if no other window starts this stage.`);
+  throw new AppError("internal", t("The lock {0} could not be taken: remove it if no other window starts this stage.", path));
 }
 
 /**

@@ -40,35 +40,40 @@ export async function bench(): Promise<BenchResult[]> {
         await new Promise((wake) => setImmediate(wake));
       }
     };
-    const timed = async (work: () => void): Promise<{ ms: number; pause: number; patch: Partial<DriftSnapshot> }> => {
+    const timed = async (work: () => void): Promise<{ ms: number; cpu: number; pause: number; busy: number; patch: Partial<DriftSnapshot> }> => {
       messages.length = 0;
-      let [last, pause] = [performance.now(), 0];
-      const start = last;
+      let [last, pause, spent, busy] = [performance.now(), 0, processor(), 0];
+      const [start, begun] = [last, spent];
       const tick = (): void => {
-        const now = performance.now();
-        [pause, last] = [Math.max(pause, now - last), now];
+        const [now, used] = [performance.now(), processor()];
+        [pause, last, busy, spent] = [Math.max(pause, now - last), now, Math.max(busy, used - spent), used];
       };
       const timer = setInterval(tick, 1);
       work();
       const patch = await settled();
       tick();
       clearInterval(timer);
-      return { ms: last - start, pause, patch };
+      return { ms: last - start, cpu: spent - begun, pause, busy, patch };
     };
     const first = await timed(() => session.handle({ type: "ready", selection: null }));
     if (first.patch.prompts === undefined || first.patch.film == null) throw new Error("the first look shows nothing");
     const memory = process.memoryUsage().rss - before;
     const bytes = Buffer.byteLength(JSON.stringify(first.patch));
     const orders: number[] = [];
+    const ordersBusy: number[] = [];
     for (const [turn, reference] of ["start", "M2", "M3", "M4", "M5"].entries()) {
-      const { ms, patch } = await timed(() => session.handle({ type: "select", turn: turn + 1, selection: { ...emptySelection, reference } }));
+      const { ms, cpu, patch } = await timed(() => session.handle({ type: "select", turn: turn + 1, selection: { ...emptySelection, reference } }));
       if (patch.prompts === undefined) throw new Error(`${reference}: the list did not change`);
       mustBeSorted(patch.prompts);
       orders.push(ms);
+      ordersBusy.push(cpu);
     }
     const { resolved } = resolveSelection([view], { ...emptySelection, reference: "M1" });
     if (resolved === null) throw new Error("nothing can be chosen");
-    const sorted = Array.from({ length: 9 }, () => time(() => mustBeSorted(readList(resolved, store).prompts)));
+    // The machine may be busy with other things: processor time, and the same of a plain sort in the same run, say what is ours.
+    const listed = Array.from({ length: 9 }, () => measured(() => mustBeSorted(readList(resolved, store).prompts)));
+    const plain = Array.from({ length: 9 }, () => measured(plainSort));
+    const [list, peer] = [middle(listed.map(({ cpu }) => cpu), 0.5), middle(plain.map(({ cpu }) => cpu), 0.5)];
     const films: number[] = [];
     for (let i = 0; i < 200; i++) {
       const row = (i * 7919 * 31) % prompts;
@@ -82,9 +87,13 @@ export async function bench(): Promise<BenchResult[]> {
     fresh.dispose();
     return [
       { name: "drift: first look at 100,000 prompts × 8, traces read", value: round(first.ms), unit: "ms" },
-      { name: "drift: longest pause of the editor meanwhile", value: round(first.pause), unit: "ms" },
-      { name: "drift: sorted by drift and listed, median of 9", value: round(middle(sorted, 0.5)), unit: "ms", target: "≤ 200" },
+      { name: "drift: longest pause of the editor meanwhile", value: round(first.pause), unit: "ms", target: "≤ 200" },
+      { name: "drift: longest stretch of work in one go, processor time", value: round(first.busy), unit: "ms", target: "≤ 200" },
+      { name: "drift: sorted by drift and listed, median of 9", value: round(middle(listed.map(({ ms }) => ms), 0.5)), unit: "ms", target: "≤ 200" },
+      { name: "drift: the same in processor time", value: round(list), unit: "ms", ratio: round(list / peer), target: "≤ 200" },
+      { name: "drift: plain pass: 100,000 texts with a number sorted by it, processor time", value: round(peer), unit: "ms" },
       { name: "drift: another reference chosen, median of 5", value: round(middle(orders, 0.5)), unit: "ms", target: "≤ 200" },
+      { name: "drift: the same in processor time", value: round(middle(ordersBusy, 0.5)), unit: "ms", target: "≤ 200" },
       { name: "drift: film of one prompt, median of 200", value: round(middle(films, 0.5)), unit: "ms" },
       { name: "drift: film of one prompt, 95 of 100", value: round(middle(films, 0.95)), unit: "ms", target: "≤ 100" },
       { name: "drift: film with no trace open yet", value: round(opened), unit: "ms" },
@@ -108,6 +117,25 @@ function time(work: () => void): number {
   const start = performance.now();
   work();
   return performance.now() - start;
+}
+
+/** Milliseconds on the clock, and of the processor for this process alone. */
+function measured(work: () => void): { ms: number; cpu: number } {
+  const cpu = processor();
+  const ms = time(work);
+  return { ms, cpu: processor() - cpu };
+}
+
+function processor(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
+/** What anybody would write: a hundred thousand objects with a text and a number, by the number. */
+function plainSort(): void {
+  const rows = Array.from({ length: prompts }, (_, row) => ({ text: `What is ${row}?`, drift: ((row * 7919) % 99_991) / 1000 }));
+  rows.sort((a, b) => b.drift - a.drift);
+  if ((rows[0]?.drift ?? 0) < (rows[1]?.drift ?? 0)) throw new Error("the plain pass does not sort");
 }
 
 function middle(values: number[], share: number): number {

@@ -34,6 +34,15 @@ test("nothing is said on a surface in English only", () => {
   assert.deepEqual(files.flatMap((name) => read(name).bypassing).filter((found) => !noWords.test(found) && !elsewhere.test(found)), []);
 });
 
+test("the errors of the engine, which the editor shows as they are, go through a translation", () => {
+  // What a worker thread computes stays English: it has no table. So do the messages of Python.
+  const files = sources.filter((name) => /^src\/(targets|storage)\//.test(name));
+  assert.ok(files.length > 50, `${files.length} files`);
+  const bare = (text: string): string[] => [...text.matchAll(/new AppError\(\s*"[a-z-]+",\s*["`].{0,60}/g)].map(([found]) => found);
+  assert.equal(bare('throw new AppError("bad-input", `${a} is no file.`);').length, 1);
+  assert.deepEqual(files.flatMap((name) => bare(readFileSync(join(root, name), "utf8")).map((found) => `${name}: ${found}`)), []);
+});
+
 test("the reader of sources finds what bypasses a translation", () => {
   const found = (source: string): string[] => wordsOf("x.ts", source).bypassing;
   assert.equal(found('html`<p title="Open this row">${x}</p>`').length, 1);

@@ -122,9 +122,9 @@ export function orderedDrift({ against, reference, compared }: Comparison, sortB
   return driftTable(reference, compared, sortBy, firstCounted(against, compared));
 }
 
-/** The same without the prompts' texts: for large sets, of which a part is looked at. Null: nothing was scored. */
-export function orderedColumns({ against, reference, compared }: Comparison, sortBy: "worst" | "last" = "worst"): DriftColumns | null {
-  return driftColumns(reference, compared, sortBy, firstCounted(against, compared));
+/** The same without the prompts' texts: for large sets, of which the first `limit` are looked at. Null: nothing was scored. */
+export function orderedColumns({ against, reference, compared }: Comparison, sortBy: "worst" | "last" = "worst", limit = Infinity): DriftColumns | null {
+  return driftColumns(reference, compared, sortBy, firstCounted(against, compared), limit);
 }
 
 function firstCounted(against: string, compared: Comparison["compared"]): number {

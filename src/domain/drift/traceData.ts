@@ -10,6 +10,8 @@ export interface TraceData {
   columns?(): ProbeColumns;
   /** The probe with this row number, where it can be had without all others. */
   probe?(row: number): ProbeRow | null;
+  /** The prompts of many rows alone, by row, where they can be had without the rest. */
+  prompts?(rows: readonly number[]): ReadonlyMap<number, string>;
   tokens(row: number): TokenScores | null;
   /** Raw bytes of a token; tokens that are only part of a character are not valid UTF-8 on their own. */
   tokenBytes(id: number): Uint8Array | null;
@@ -49,6 +51,13 @@ export function columnsOf(trace: TraceData): ProbeColumns {
 
 export function probeAt(trace: TraceData, row: number): ProbeRow | null {
   return trace.probe === undefined ? (trace.probes().find((probe) => probe.row === row) ?? null) : trace.probe(row);
+}
+
+export function promptsOf(trace: TraceData, rows: readonly number[]): ReadonlyMap<number, string> {
+  return trace.prompts?.(rows) ?? new Map(rows.flatMap((row) => {
+    const probe = probeAt(trace, row);
+    return probe === null ? [] : [[row, probe.prompt]];
+  }));
 }
 
 /** A trace and the name of its checkpoint (`M2`, `search 20`). */

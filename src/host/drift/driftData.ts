@@ -1,10 +1,9 @@
 import type { ChainCheckpoint } from "../../domain/run/chain.ts";
-import type { DriftRow } from "../../domain/drift/drift.ts";
 import type { DriftColumns } from "../../domain/drift/driftColumns.ts";
 import { compareWith, orderedColumns, shownCheckpoints, startReference, withProbeSet, type Comparison, type OpenedSet } from "../../domain/drift/driftSelection.ts";
 import { filmstripOf, type FilmCell as DomainCell, type FilmFrame, type Filmstrip } from "../../domain/drift/filmstrip.ts";
 import { firstDivergence } from "../../domain/drift/firstDivergence.ts";
-import { columnsOf, probeAt } from "../../domain/drift/traceData.ts";
+import { columnsOf, probeAt, promptsOf } from "../../domain/drift/traceData.ts";
 import { formatCount, formatPlural } from "../../domain/format.ts";
 import { promptText } from "../../domain/drift/promptText.ts";
 import { sequenceNoise, tokenNoise } from "../../domain/drift/tokenClasses.ts";
@@ -49,27 +48,31 @@ export async function readAhead({ chain, skill, split }: ResolvedSelection, stor
     try {
       const reader = store.open(path);
       try {
-        columnsOf(reader);
+        if (reader.readAhead === undefined) columnsOf(reader);
+        else await reader.readAhead(pause);
       } finally {
         reader.close();
       }
     } catch {
       continue;
     }
-    await new Promise((resolve) => setImmediate(resolve));
+    await pause();
   }
+}
+
+/** Lets the editor do what waits meanwhile. */
+export function pause(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** The prompts of the selected probe set under all checkpoints, the most drifted first. Only those that are sent are read. */
 export function readList(selection: ResolvedSelection, store: TraceStore): DriftList {
   return withTraces(selection, store, (open) => {
-    const found = orderedColumns(open.comparison);
+    const found = orderedColumns(open.comparison, "worst", listLimit);
     const checkpoints = open.shown.map((checkpoint) => describe(checkpoint, selection, open, found));
     if (found === null) return { checkpoints, prompts: [], notes: notesOf(found, checkpoints) };
-    const prompts = Array.from(found.order.subarray(0, listLimit)).flatMap((place) => {
-      const probe = probeAt(found.anchor, found.probes.rows[place] as number);
-      return probe === null ? [] : [promptOf(found.row(place, probe))];
-    });
+    const texts = promptsOf(found.anchor, Array.from(found.order, (place) => found.probes.rows[place] as number));
+    const prompts = Array.from(found.order).flatMap((place) => promptOf(found, place, texts) ?? []);
     return { checkpoints, prompts, notes: notesOf(found, checkpoints) };
   });
 }
@@ -175,28 +178,34 @@ function againstOf({ stage }: ChainCheckpoint, { pipeline, reference }: Resolved
   return place < 0 ? null : place;
 }
 
-function promptOf(row: DriftRow): DriftPrompt {
+/** A row of the list. Thousands are made at a time: straight from the columns, and of the texts only the prompt. */
+function promptOf({ probes, columns, worst }: DriftColumns, place: number, texts: ReadonlyMap<number, string>): DriftPrompt | null {
+  const row = probes.rows[place] as number;
+  const prompt = texts.get(row);
+  if (prompt === undefined) return null;
+  const most = worst(place);
   return {
-    row: row.row,
-    line: row.line,
-    prompt: oneLine(promptText(row.prompt)),
-    changes: row.cells.map(({ delta }) => (delta === null ? null : encodeNumber(-delta))),
-    checks: row.cells.map(({ correct }) => markOf(correct)),
-    worst: row.worst === null ? null : encodeNumber(-row.worst),
-    withinNoise: row.withinNoise,
+    row,
+    line: probes.lines[place] as number,
+    prompt: oneLine(promptText(prompt)),
+    changes: columns.map(({ delta }) => (delta === null || Number.isNaN(delta[place]) ? null : encodeNumber(-(delta[place] as number)))),
+    checks: columns.map((column) => (column.correctAt(place) < 0 ? "not-run" : column.correctAt(place) === 1 ? "passed" : "failed")),
+    worst: most === null ? null : encodeNumber(-most),
+    withinNoise: columns.every(({ delta, noise }) => delta === null || !(Math.abs(delta[place] as number) > noise)),
   };
 }
 
 function oneLine(text: string): string {
-  const line = text.slice(0, 4 * lineLimit).replace(/\s+/g, " ").trim();
+  const head = text.slice(0, 4 * lineLimit);
+  const line = (/\s\s|[^\S ]/.test(head) ? head.replace(/\s+/g, " ") : head).trim();
   return line.length > lineLimit ? `${Array.from(line).slice(0, lineLimit).join("")}…` : line;
 }
 
 function notesOf(found: DriftColumns | null, checkpoints: readonly DriftCheckpoint[]): string[] {
   const notes = checkpoints.flatMap(({ label, note }) => (note === null ? [] : [`${label}: ${note}`]));
   if (found === null) return notes;
-  const { order, skipped, probes, anchor } = found;
-  if (order.length > listLimit) notes.push(t("Only the first {0} of {1} prompts are listed.", formatCount(listLimit), formatCount(order.length)));
+  const { scored, skipped, probes, anchor } = found;
+  if (scored > listLimit) notes.push(t("Only the first {0} of {1} prompts are listed.", formatCount(listLimit), formatCount(scored)));
   const [first] = skipped;
   if (first !== undefined) notes.push(t("{0} could not be scored (line {1}: {2})", formatPlural(skipped.length, "row"), probes.lines[first] ?? 0, probeAt(anchor, probes.rows[first] as number)?.reason ?? t("it was skipped when scored")));
   return notes;

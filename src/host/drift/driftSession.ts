@@ -7,7 +7,7 @@ import { livePart, type LiveLook, type LiveShow } from "../live/liveShow.ts";
 import type { PipelineView } from "../workspaceModel.ts";
 import { resolveSelection, type ResolvedSelection } from "./driftChoices.ts";
 import { readChart } from "./driftChart.ts";
-import { readAhead, readFilm, readList, readNoise, type DriftList } from "./driftData.ts";
+import { pause, readAhead, readFilm, readList, readNoise, type DriftList } from "./driftData.ts";
 import { pictureAbout } from "./driftPicture.ts";
 
 /** What a session needs of the rest of the extension. */
@@ -223,6 +223,7 @@ export class DriftSession {
       const known = key === this.listKey && this.state.empty === null;
       if (!known) await readAhead(resolved, traces);
       const list: DriftList = known ? this.state : readList(resolved, traces);
+      if (!known) await pause();
       if (key !== this.listKey) this.films.clear();
       this.listKey = key;
       const chart = readChart(resolved);

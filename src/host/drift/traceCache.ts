@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { columnsOf, probeAt } from "../../domain/drift/traceData.ts";
+import { columnsOf, probeAt, promptsOf } from "../../domain/drift/traceData.ts";
 import type { TraceReader, TraceStore, TraceSummaryRow } from "../../storage/traces/traceStore.ts";
 
 interface Entry {
@@ -66,7 +66,9 @@ export class TraceCache {
       segments: reader.segments,
       probes: () => reader.probes(),
       columns: () => columnsOf(reader),
+      readAhead: async (pause) => reader.readAhead?.(pause),
       probe: (row) => probeAt(reader, row),
+      prompts: (rows) => promptsOf(reader, rows),
       tokens: (row) => reader.tokens(row),
       tokenBytes: (id) => reader.tokenBytes(id),
       summary: () => (entry.summary ??= reader.summary()),

@@ -4,6 +4,7 @@ import { mkdir, open, readdir, rm, statfs, type FileHandle } from "node:fs/promi
 import { join } from "node:path";
 import * as zlib from "node:zlib";
 import { AppError, messageOf } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import { maxUnpacked, openRowSource, type FileNote, type RowSource } from "../rows/rowSource.ts";
 import { UnpackedSource } from "../rows/unpackedSource.ts";
 import type { OpenDatasetOptions } from "./datasetReader.ts";
@@ -81,7 +82,7 @@ export class SpillFeed implements ByteFeed {
       return new SpillFeed(file, source, spill, spillDir, keepFree);
     } catch (error) {
       source.close();
-      throw new AppError("not-writable", `${path} cannot be unpacked into ${spillDir}: ${messageOf(error)}.`, { cause: error });
+      throw new AppError("not-writable", t("{0} cannot be unpacked into {1}: {2}.", path, spillDir, messageOf(error)), { cause: error });
     }
   }
 
@@ -100,7 +101,7 @@ export class SpillFeed implements ByteFeed {
     try {
       for (let at = 0; at < count; ) at += (await this.file.write(this.buffer, at, count - at, this.written + at)).bytesWritten;
     } catch (error) {
-      this.notes.push({ severity: "error", code: "disk-full", message: `unpacking stopped after ${this.written} bytes: ${messageOf(error)}; free space on the disk of ${this.dir}` });
+      this.notes.push({ severity: "error", code: "disk-full", message: t("unpacking stopped after {0} bytes: {1}; free space on the disk of {2}", this.written, messageOf(error), this.dir) });
       return null;
     }
     this.written += count;
@@ -118,7 +119,7 @@ export class SpillFeed implements ByteFeed {
     this.checked = this.written;
     const { bavail, bsize } = await statfs(this.dir);
     if (bavail * bsize > this.keepFree + spaceEvery) return true;
-    this.notes.push({ severity: "error", code: "disk-full", message: `unpacking stopped after ${this.written} bytes: the disk of ${this.dir} is nearly full; free some space and reread` });
+    this.notes.push({ severity: "error", code: "disk-full", message: t("unpacking stopped after {0} bytes: the disk of {1} is nearly full; free some space and reread", this.written, this.dir) });
     return false;
   }
 }
@@ -153,7 +154,7 @@ class ZstdSource extends UnpackedSource {
     super(limit);
     // VS Code before 1.101 has no zstd in its Node.
     const create = (zlib as Partial<Pick<typeof zlib, "createZstdDecompress">>).createZstdDecompress;
-    if (create === undefined) throw new AppError("bad-input", `${path} is a zstd file, and Node ${process.versions.node} cannot unpack it: use VS Code 1.101 or later, or unpack it with \`zstd -d\`.`);
+    if (create === undefined) throw new AppError("bad-input", t("{0} is a zstd file, and Node {1} cannot unpack it: use VS Code 1.101 or later, or unpack it with `zstd -d`.", path, process.versions.node));
     this.path = path;
     this.create = create;
     this.stream = this.open();
@@ -190,7 +191,7 @@ class ZstdSource extends UnpackedSource {
   }
 
   protected damage(reason: string): string {
-    return `the zstd archive is damaged or ends early (${reason}); the rows before that place are read`;
+    return t("the zstd archive is damaged or ends early ({0}); the rows before that place are read", reason);
   }
 }
 

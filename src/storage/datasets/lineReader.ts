@@ -1,43 +1,35 @@
 import type { FileHandle } from "node:fs/promises";
-import { toDisposable, type Disposable } from "../../util/disposable.ts";
 import { messageOf } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import { LineSplitter, type Line } from "../../util/lines.ts";
 import { prefixFingerprint } from "../rows/fileFingerprint.ts";
 import type { FileNote } from "../rows/rowSource.ts";
 import { stampOf, type ByteFeed } from "./byteFeed.ts";
 import type { DatasetKind, DatasetReader, DatasetRow, DatasetStatus, FindOptions, FindRequest } from "./datasetReader.ts";
-import { Throttle, watchDataset } from "./fileWatch.ts";
 import { isBlank, LineAnchors, type Anchor } from "./lineAnchors.ts";
+import { ReaderEnd } from "./readerEnd.ts";
 import { TextMatcher } from "./textMatcher.ts";
 
 const readBytes = 256 * 1024;
 const findBytes = 4 * 1024 * 1024;
 
 /** JSON Lines, plain or unpacked from an archive: one pass sets anchors, rows are read again from the nearest one. */
-export class LineReader implements DatasetReader {
+export class LineReader extends ReaderEnd implements DatasetReader {
   readonly kind: DatasetKind;
-  readonly path: string;
   private readonly feed: ByteFeed;
   private readonly file: FileHandle;
   private readonly start: number;
   private readonly anchors: LineAnchors;
-  private readonly listeners = new Set<() => void>();
-  private readonly throttle = new Throttle(() => this.listeners.forEach((run) => run()));
-  private readonly watch: Disposable;
   private readonly notes: FileNote[] = [];
-  /** Read calls that still need the file. */
-  private readonly pending = new Set<Promise<unknown>>();
   private running: Promise<void>;
   private complete = false;
-  private changed = false;
-  private disposed = false;
   private total: number;
   private stamp: string;
   private fingerprint = "";
 
   /** `start`: 3 after a byte order mark. */
   constructor(path: string, kind: DatasetKind, feed: ByteFeed, start: number, notes: readonly FileNote[]) {
-    this.path = path;
+    super(path, () => feed.close());
     this.kind = kind;
     this.feed = feed;
     this.file = feed.file;
@@ -47,8 +39,7 @@ export class LineReader implements DatasetReader {
     const now = stampOf(path);
     this.total = now?.size ?? 0;
     this.stamp = now?.stamp ?? "";
-    this.running = this.run();
-    this.watch = watchDataset(path, () => this.look());
+    this.running = this.holding(this.run());
   }
 
   status(): DatasetStatus {
@@ -59,11 +50,6 @@ export class LineReader implements DatasetReader {
   /** Memory of the index in bytes. */
   get indexBytes(): number {
     return this.anchors.bytes;
-  }
-
-  onDidChange(run: () => void): Disposable {
-    this.listeners.add(run);
-    return toDisposable(() => this.listeners.delete(run));
   }
 
   async *rowsFrom(first: number, limit: number, signal?: AbortSignal): AsyncGenerator<DatasetRow> {
@@ -94,15 +80,6 @@ export class LineReader implements DatasetReader {
     return found === null ? null : this.rowAt(found, signal);
   }
 
-  dispose(): void {
-    if (this.disposed) return;
-    this.disposed = true;
-    this.watch.dispose();
-    this.throttle.dispose();
-    this.listeners.clear();
-    void Promise.allSettled([this.running, ...this.pending]).then(() => this.feed.close()).catch(() => {});
-  }
-
   /** Looks through what is not looked through yet. */
   private async run(): Promise<void> {
     this.complete = false;
@@ -113,7 +90,7 @@ export class LineReader implements DatasetReader {
         this.throttle.request();
       }
     } catch (error) {
-      this.notes.push({ severity: "error", code: "unreadable", message: `reading stopped after ${this.anchors.position} bytes: ${messageOf(error)}` });
+      this.notes.push({ severity: "error", code: "unreadable", message: t("reading stopped after {0} bytes: {1}", this.anchors.position, messageOf(error)) });
     }
     if (this.kind === "lines" && !this.disposed) this.fingerprint = fingerprintOf(this.path, this.feed.done);
     this.complete = true;
@@ -122,12 +99,11 @@ export class LineReader implements DatasetReader {
 
   private noteShape(chunk: Uint8Array): void {
     const first = chunk.find((byte) => !isBlank(Uint8Array.of(byte)));
-    if (first === 0x5b) this.notes.push({ severity: "warning", code: "array", message: "the file begins with `[`: it looks like one JSON array, not one row per line; its lines are shown as they are" });
+    if (first === 0x5b) this.notes.push({ severity: "warning", code: "array", message: t("the file begins with `[`: it looks like one JSON array, not one row per line; its lines are shown as they are") });
   }
 
   /** The file on disk was touched: what was only added is read on, anything else is for the person to decide. */
-  private look(): void {
-    if (this.disposed || this.changed) return;
+  protected look(): void {
     const now = stampOf(this.path);
     if (now?.stamp === this.stamp) return;
     const grown = this.kind === "lines" && now !== null && now.size >= this.total && now.stamp.split(" ")[0] === this.stamp.split(" ")[0];
@@ -135,11 +111,10 @@ export class LineReader implements DatasetReader {
       this.stamp = now.stamp;
       this.total = now.size;
       const before = this.running;
-      this.running = before.then(() => (this.disposed ? undefined : this.run()));
+      this.running = this.holding(before.then(() => (this.disposed ? undefined : this.run())));
       return;
     }
-    this.changed = true;
-    this.throttle.now();
+    this.tellChanged();
   }
 
   /** The rows from an anchor to the end of what is known. */
@@ -158,15 +133,9 @@ export class LineReader implements DatasetReader {
 
   private async read(at: number, length: number, signal?: AbortSignal): Promise<Buffer> {
     signal?.throwIfAborted();
-    if (this.disposed) throw new Error(`${this.path} was closed.`);
+    this.mustBeOpen();
     const buffer = Buffer.allocUnsafe(length);
-    const reading = this.file.read(buffer, 0, length, at);
-    this.pending.add(reading);
-    try {
-      return buffer.subarray(0, (await reading).bytesRead);
-    } finally {
-      this.pending.delete(reading);
-    }
+    return buffer.subarray(0, (await this.holding(this.file.read(buffer, 0, length, at))).bytesRead);
   }
 
   private async offsetOf(row: number, signal: AbortSignal): Promise<number> {
@@ -218,7 +187,7 @@ export class LineReader implements DatasetReader {
   /** Until more of the file is known. */
   private progress(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (this.disposed) return reject(new Error(`${this.path} was closed.`));
+      if (this.disposed) return reject(new Error(t("{0} was closed.", this.path)));
       const listener = this.onDidChange(() => done(resolve));
       const abort = (): void => done(() => reject(signal.reason as Error));
       const done = (then: () => void): void => {

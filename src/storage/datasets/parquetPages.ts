@@ -1,3 +1,4 @@
+import { levelWidth } from "./parquetLevels.ts";
 import { ShortRead, readThrift, type ThriftFields } from "./thriftFields.ts";
 
 /** As in a page index: one or more pages that begin with the beginning of a row. */
@@ -17,9 +18,9 @@ export interface PagedColumn {
   unpack(bytes: Uint8Array, length: number): Uint8Array;
 }
 
-type Slice = (from: number, to: number) => ArrayBuffer | Promise<ArrayBuffer>;
+export type Slice = (from: number, to: number) => ArrayBufferLike | Promise<ArrayBufferLike>;
 
-const [dataPage, dictionaryPage, dataPageV2] = [0, 2, 3];
+export const pageKinds = { data: 0, dictionary: 2, dataV2: 3 } as const;
 /** Bytes read for a page header; it is longer where its statistics hold long values. */
 const headerBytes = 512;
 const longestHeader = 16 * 1024 * 1024;
@@ -67,11 +68,10 @@ export class ColumnPages {
   }
 
   private async step(): Promise<void> {
-    const { fields, end: headerLength } = await this.header();
+    const { fields, end: body } = await readHeader(this.slice, this.at, this.column.end);
     const [kind, unpacked, packed] = [numberIn(fields, 1), numberIn(fields, 2), numberIn(fields, 3)];
-    const body = this.at + headerLength;
     const after = body + packed;
-    if (kind === dataPage || kind === dataPageV2) {
+    if (kind === pageKinds.data || kind === pageKinds.dataV2) {
       const { rows, begins } = await this.rowsOf(fields, kind, body, packed, unpacked);
       const last = this.locations.at(-1);
       if (!begins && last !== undefined) {
@@ -82,7 +82,7 @@ export class ColumnPages {
         this.unpacked.push(unpacked);
       }
       this.rows += rows;
-    } else if (kind !== dictionaryPage && this.locations.length > 0) {
+    } else if (kind !== pageKinds.dictionary && this.locations.length > 0) {
       // A page of another kind (an index) belongs to the pages before it.
       const last = this.locations.at(-1) as PageLocation;
       last.compressed_page_size = after - Number(last.offset);
@@ -90,28 +90,30 @@ export class ColumnPages {
     this.at = after;
   }
 
-  private async header(): Promise<{ fields: ThriftFields; end: number }> {
-    for (let length = headerBytes; ; length *= 8) {
-      const bytes = new Uint8Array(await this.slice(this.at, Math.min(this.column.end, this.at + length)));
-      try {
-        return readThrift(bytes);
-      } catch (error) {
-        if (!(error instanceof ShortRead) || this.at + length >= this.column.end || length > longestHeader) throw error;
-      }
-    }
-  }
-
   /** How many rows begin in a page, and whether the first of its values begins one. */
   private async rowsOf(fields: ThriftFields, kind: number, body: number, packed: number, unpacked: number): Promise<{ rows: number; begins: boolean }> {
-    if (kind === dataPageV2) return { rows: numberIn(fields[8], 3), begins: true };
+    if (kind === pageKinds.dataV2) return { rows: numberIn(fields[8], 3), begins: true };
     const values = numberIn(fields[5], 1);
     if (this.column.repetition === 0) return { rows: values, begins: true };
     const bytes = this.column.unpack(new Uint8Array(await this.slice(body, body + packed)), unpacked);
-    return rowStarts(bytes, values, Math.ceil(Math.log2(this.column.repetition + 1)));
+    return rowStarts(bytes, values, levelWidth(this.column.repetition));
   }
 }
 
-function numberIn(fields: ThriftFields[number], field: number): number {
+/** The header of the page at a place of the file, and where it ends. */
+export async function readHeader(slice: Slice, at: number, limit: number): Promise<{ fields: ThriftFields; end: number }> {
+  for (let length = headerBytes; ; length *= 8) {
+    const bytes = new Uint8Array(await slice(at, Math.min(limit, at + length)));
+    try {
+      const { fields, end } = readThrift(bytes);
+      return { fields, end: at + end };
+    } catch (error) {
+      if (!(error instanceof ShortRead) || at + length >= limit || length > longestHeader) throw error;
+    }
+  }
+}
+
+export function numberIn(fields: ThriftFields[number], field: number): number {
   const value = typeof fields === "object" ? fields[field] : undefined;
   if (typeof value !== "number") throw new Error("a page header is damaged");
   return value;

@@ -1,29 +1,38 @@
 import type { FileHandle } from "node:fs/promises";
-import { parquetMetadataAsync, parquetReadObjects, parquetSchema, type AsyncBuffer, type ColumnMetaData, type FileMetaData, type SchemaTree } from "hyparquet";
+import { parquetMetadataAsync, parquetReadObjects, parquetSchema, readOffsetIndex, type AsyncBuffer, type ColumnChunk, type ColumnMetaData, type FileMetaData, type RowGroup, type SchemaTree } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
-import { toDisposable, type Disposable } from "../../util/disposable.ts";
 import { AppError, messageOf } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import { stampOf } from "./byteFeed.ts";
 import type { DatasetReader, DatasetRow, DatasetStatus, FindOptions, FindRequest } from "./datasetReader.ts";
-import { Throttle, watchDataset } from "./fileWatch.ts";
+import { cutRows, PageCache, type CutColumn } from "./parquetCut.ts";
 import { rowJson, timeParsers } from "./parquetJson.ts";
-import { ColumnPages, type PagedColumn, type PageLocation } from "./parquetPages.ts";
+import { ColumnPages, type PageLocation } from "./parquetPages.ts";
+import { ReaderEnd } from "./readerEnd.ts";
 import { TextMatcher } from "./textMatcher.ts";
 
 /** Unpacked bytes that are decoded at a time, about, and JSON text that is kept. */
-const windowBytes = 2 * 1024 * 1024;
-const keptBytes = 12 * 1024 * 1024;
+const windowBytes = 512 * 1024;
+const keptBytes = 4 * 1024 * 1024;
 const mostRows = 512;
 /** Pages are unpacked as a whole: more bytes of them at a time are refused, so that memory stays bounded. */
 const mostPageBytes = 256 * 1024 * 1024;
 /** A column of a row group with no more bytes and values is read as a whole. A few bytes can stand for a million values. */
 const smallColumn = { bytes: 1024 * 1024, values: 8192 };
 
+/** Values of fixed width, in bytes; 0: each begins with its length. */
+const widths: Partial<Record<ColumnMetaData["type"], number>> = { BYTE_ARRAY: 0, INT32: 4, INT64: 8, INT96: 12, FLOAT: 4, DOUBLE: 8 };
+
+/** What the decoder is given for a window: the file's own metadata, with columns of which only the rows of the window are left. */
+interface Plan {
+  file: AsyncBuffer;
+  metadata: FileMetaData;
+  pageLocationsByGroup: Record<string, PageLocation[]>[];
+}
+
 /** A Parquet file, read by windows of rows: only the pages of the window. Where the file has no index of them, it is made on the way. */
-export class ParquetReader implements DatasetReader {
+export class ParquetReader extends ReaderEnd implements DatasetReader {
   readonly kind = "parquet";
-  readonly path: string;
-  private readonly file: FileHandle;
   private readonly buffer: AsyncBuffer;
   private readonly metadata: FileMetaData;
   private readonly pageLimit: number;
@@ -32,31 +41,23 @@ export class ParquetReader implements DatasetReader {
   private readonly windowRows: number;
   private readonly rowCount: number;
   private readonly stamp: string | undefined;
-  private readonly watch: Disposable;
-  private readonly listeners = new Set<() => void>();
-  private readonly throttle = new Throttle(() => this.listeners.forEach((run) => run()));
+  /** From the file's own page indexes. */
+  private readonly indexes = new Map<ColumnMetaData, PageLocation[]>();
+  private readonly cache = new PageCache();
   /** Rows as JSON text, by window; the one used last is at the end. */
   private readonly windows = new Map<number, Buffer[]>();
   private readonly loading = new Map<number, Promise<Buffer[]>>();
   private kept = 0;
-  private changed = false;
-  private disposed = false;
 
   private constructor(path: string, file: FileHandle, buffer: AsyncBuffer, metadata: FileMetaData, pageLimit: number) {
+    super(path, () => file.close());
     this.pageLimit = pageLimit;
-    this.path = path;
-    this.file = file;
     this.buffer = buffer;
     this.metadata = metadata;
     this.rowCount = Number(metadata.num_rows);
     const bytes = metadata.row_groups.reduce((sum, group) => sum + Number(group.total_byte_size), 0);
     this.windowRows = Math.max(1, Math.min(mostRows, Math.floor(windowBytes / Math.max(1, bytes / Math.max(1, this.rowCount)))));
     this.stamp = stampOf(path)?.stamp;
-    this.watch = watchDataset(path, () => {
-      if (this.changed || stampOf(path)?.stamp === this.stamp) return;
-      this.changed = true;
-      this.throttle.now();
-    });
   }
 
   /** Takes the file over when it succeeds. AppError("bad-input"). */
@@ -79,18 +80,13 @@ export class ParquetReader implements DatasetReader {
     try {
       return new ParquetReader(path, file, buffer, await parquetMetadataAsync(buffer), pageLimit);
     } catch (error) {
-      throw new AppError("bad-input", `${path} is not a whole Parquet file (${messageOf(error)}): it may have been cut, or is still being written.`, { cause: error });
+      throw new AppError("bad-input", t("{0} is not a whole Parquet file ({1}): it may have been cut, or is still being written.", path, messageOf(error)), { cause: error });
     }
   }
 
   status(): DatasetStatus {
     const { byteLength } = this.buffer;
     return { rows: this.rowCount, complete: true, done: byteLength, total: byteLength, notes: [], changed: this.changed };
-  }
-
-  onDidChange(run: () => void): Disposable {
-    this.listeners.add(run);
-    return toDisposable(() => this.listeners.delete(run));
   }
 
   async *rowsFrom(first: number, limit: number, signal?: AbortSignal): AsyncGenerator<DatasetRow> {
@@ -101,7 +97,7 @@ export class ParquetReader implements DatasetReader {
         yield { row, line: row + 1, offset: 0, length: text.length, bytes: text.subarray(0, limit), cut: text.length > limit, ended: true };
         row++;
       }
-      if (rows.length < this.windowRows && row < this.rowCount) throw new AppError("bad-input", `${this.path} holds fewer rows than it says: row ${row + 1} is missing.`);
+      if (rows.length < this.windowRows && row < this.rowCount) throw new AppError("bad-input", t("{0} holds fewer rows than it says: row {1} is missing.", this.path, row + 1));
     }
   }
 
@@ -124,18 +120,17 @@ export class ParquetReader implements DatasetReader {
     return null;
   }
 
-  dispose(): void {
-    if (this.disposed) return;
-    this.disposed = true;
-    this.watch.dispose();
-    this.throttle.dispose();
-    this.listeners.clear();
+  protected look(): void {
+    if (stampOf(this.path)?.stamp !== this.stamp) this.tellChanged();
+  }
+
+  protected override forget(): void {
     this.windows.clear();
-    void Promise.allSettled(this.loading.values()).then(() => this.file.close()).catch(() => {});
+    this.cache.clear();
   }
 
   private async window(index: number): Promise<Buffer[]> {
-    if (this.disposed) throw new Error(`${this.path} was closed.`);
+    this.mustBeOpen();
     const known = this.windows.get(index);
     if (known !== undefined) {
       this.windows.delete(index);
@@ -144,7 +139,7 @@ export class ParquetReader implements DatasetReader {
     }
     let loading = this.loading.get(index);
     if (loading === undefined) {
-      loading = this.load(index).finally(() => this.loading.delete(index));
+      loading = this.holding(this.load(index)).finally(() => this.loading.delete(index));
       this.loading.set(index, loading);
     }
     return loading;
@@ -155,14 +150,13 @@ export class ParquetReader implements DatasetReader {
     const rowEnd = Math.min(this.rowCount, rowStart + this.windowRows);
     let rows: Buffer[];
     try {
-      // The option is hyparquet's own way from its planner to its readers; only its types do not know it.
-      const pageLocationsByGroup = await this.locate(rowStart, rowEnd);
-      const options = { file: this.buffer, metadata: this.metadata, rowStart, rowEnd, compressors, utf8: false, useOffsetIndex: true, parsers: timeParsers, pageLocationsByGroup };
-      const read = await parquetReadObjects(options);
+      // The last option is hyparquet's own way from its planner to its readers; only its types do not know it.
+      const read = await parquetReadObjects({ ...(await this.plan(rowStart, rowEnd)), rowStart, rowEnd, compressors, utf8: false, useOffsetIndex: true, parsers: timeParsers });
       rows = read.map((row) => Buffer.from(rowJson(row), "utf8"));
     } catch (error) {
-      throw new AppError("bad-input", `Rows ${rowStart + 1} to ${rowEnd} of ${this.path} cannot be read: ${messageOf(error)}.`, { cause: error });
+      throw new AppError("bad-input", t("Rows {0} to {1} of {2} cannot be read: {3}.", rowStart + 1, rowEnd, this.path, messageOf(error)), { cause: error });
     }
+    if (this.disposed) return rows;
     this.windows.set(index, rows);
     this.kept += sizeOf(rows);
     for (const [oldest, texts] of this.windows) {
@@ -173,46 +167,92 @@ export class ParquetReader implements DatasetReader {
     return rows;
   }
 
-  /** By row group and column path: where the pages of these rows are, for the columns that have no page index. */
-  private async locate(rowStart: number, rowEnd: number): Promise<Record<string, PageLocation[]>[]> {
-    const found: Record<string, PageLocation[]>[] = [];
-    let [first, bytes] = [0, 0];
+  /** Where these rows are, for columns that are not read as a whole. */
+  private async plan(rowStart: number, rowEnd: number): Promise<Plan> {
+    const { byteLength } = this.buffer;
+    const groups: RowGroup[] = [];
+    const pageLocationsByGroup: Plan["pageLocationsByGroup"] = [];
+    /** Pages that are in no file, one after the other behind its end. */
+    const cut: { start: number; bytes: Uint8Array }[] = [];
+    let [first, bytes, end] = [0, 0, byteLength];
     for (const [at, group] of this.metadata.row_groups.entries()) {
       const [from, to] = [Math.max(0, rowStart - first), Math.min(rowEnd - first, Number(group.num_rows))];
       first += Number(group.num_rows);
+      groups.push(group);
       if (from >= to) continue;
       const known: Record<string, PageLocation[]> = {};
-      for (const { offset_index_offset: index, meta_data: about } of group.columns) {
-        if (index !== undefined || about === undefined) continue;
+      const columns: ColumnChunk[] = [];
+      for (const chunk of group.columns) {
+        columns.push(chunk);
+        const { meta_data: about } = chunk;
+        if (about === undefined) continue;
         const size = Number(about.total_uncompressed_size);
         if ((size <= smallColumn.bytes && Number(about.num_values) <= smallColumn.values) || to - from === Number(group.num_rows)) {
           bytes += size;
           continue;
         }
-        const pages = this.pages.get(about) ?? new ColumnPages((from, to) => this.buffer.slice(from, to), pagedColumn(this.metadata, about));
-        this.pages.set(about, pages);
-        await pages.upTo(to);
-        bytes += pages.bytesOf(from, to);
-        if (pages.locations.length > 0) known[about.path_in_schema.join(".")] = pages.locations;
+        const column = cutColumn(this.metadata, about);
+        const { locations, unpacked } = await this.pagesOf(chunk, about, column, from, to);
+        bytes += unpacked;
+        if (bytes > this.pageLimit) break;
+        const page = column.width === null || locations.length === 0 ? null : await cutRows(this.slice, this.cache, { ...column, width: column.width }, locations, from, to);
+        const path = about.path_in_schema.join(".");
+        if (page !== null) {
+          const { dictionary_page_offset: _, ...rest } = about;
+          columns[columns.length - 1] = { ...chunk, meta_data: { ...rest, codec: "UNCOMPRESSED", data_page_offset: BigInt(end), total_compressed_size: BigInt(page.length) } };
+          known[path] = [{ offset: BigInt(end), compressed_page_size: page.length, first_row_index: BigInt(from) }];
+          cut.push({ start: end, bytes: page });
+          end += page.length;
+        } else if (locations.length > 0) known[path] = locations;
       }
-      found[at] = known;
+      groups[at] = { ...group, columns };
+      pageLocationsByGroup[at] = known;
     }
-    if (bytes > this.pageLimit) throw new Error(`their pages have ${bytes} bytes, which would have to be unpacked as a whole; write the file with smaller pages (data_page_size) and row groups (row_group_size)`);
-    return found;
+    if (bytes > this.pageLimit) throw new Error(t("their pages have {0} bytes, which would have to be unpacked as a whole; write the file with smaller pages (data_page_size) and row groups (row_group_size)", bytes));
+    const file: AsyncBuffer = {
+      byteLength: end,
+      slice: (from, to = end) => {
+        if (from < byteLength) return this.buffer.slice(from, to);
+        const part = cut.find(({ start }) => start === from)?.bytes ?? new Uint8Array(0);
+        // A copy of its own: the decoder keeps views of it, and looks at it from its beginning.
+        return new Uint8Array(part.subarray(0, to - from)).buffer;
+      },
+    };
+    return { file, metadata: { ...this.metadata, row_groups: groups }, pageLocationsByGroup };
+  }
+
+  private readonly slice = (from: number, to: number): ArrayBuffer | Promise<ArrayBuffer> => this.buffer.slice(from, to);
+
+  private async pagesOf({ offset_index_offset: offset, offset_index_length: length = 0 }: ColumnChunk, about: ColumnMetaData, column: CutColumnOf, from: number, to: number): Promise<{ locations: PageLocation[]; unpacked: number }> {
+    if (offset !== undefined && length > 0) {
+      const known = this.indexes.get(about) ?? readOffsetIndex({ view: new DataView(await this.buffer.slice(Number(offset), Number(offset) + length)), offset: 0 }).page_locations;
+      this.indexes.set(about, known);
+      return { locations: known, unpacked: 0 };
+    }
+    const pages = this.pages.get(about) ?? new ColumnPages(this.slice, column);
+    this.pages.set(about, pages);
+    await pages.upTo(to);
+    return { locations: pages.locations, unpacked: pages.bytesOf(from, to) };
   }
 }
 
-function pagedColumn(metadata: FileMetaData, { codec, path_in_schema: path, dictionary_page_offset: dictionary, data_page_offset: data, total_compressed_size: size }: ColumnMetaData): PagedColumn {
+/** `width` null: single values cannot be told apart by their bytes. */
+type CutColumnOf = Omit<CutColumn, "width"> & { width: number | null };
+
+function cutColumn(metadata: FileMetaData, { codec, type, path_in_schema: path, dictionary_page_offset: dictionary, data_page_offset: data, total_compressed_size: size }: ColumnMetaData): CutColumnOf {
   const start = Number(dictionary || data);
-  let [node, repetition]: [SchemaTree | undefined, number] = [parquetSchema(metadata), 0];
+  let [node, repetition, definition]: [SchemaTree | undefined, number, number] = [parquetSchema(metadata), 0, 0];
   for (const name of path) {
     node = node?.children.find(({ element }) => element.name === name);
     if (node?.element.repetition_type === "REPEATED") repetition++;
+    if (node?.element.repetition_type !== "REQUIRED") definition++;
   }
   return {
     start,
     end: start + Number(size),
     repetition,
+    definition,
+    width: type === "FIXED_LEN_BYTE_ARRAY" ? node?.element.type_length || null : widths[type] ?? null,
     unpack(bytes, length) {
       if (codec === "UNCOMPRESSED") return bytes;
       const decompress = compressors[codec];

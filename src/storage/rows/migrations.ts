@@ -1,4 +1,5 @@
 import { AppError } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import type { SqliteDatabase } from "../sqliteDriver.ts";
 
 /**
@@ -11,7 +12,7 @@ export function migrate(database: SqliteDatabase, steps: readonly string[], what
     // Read again inside: another window may have migrated meanwhile.
     const version = versionOf(database);
     if (version > steps.length) {
-      throw new AppError("newer-schema", `${what} ${database.path} has schema version ${version}; this Seesaw knows up to ${steps.length}. Update Seesaw, or delete the file: it is rebuilt.`);
+      throw new AppError("newer-schema", t("{0} {1} has schema version {2}; this Seesaw knows up to {3}. Update Seesaw, or delete the file: it is rebuilt.", what, database.path, version, steps.length));
     }
     for (const step of steps.slice(version)) database.exec(step);
     database.exec(`PRAGMA user_version = ${steps.length}`);

@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import type { RowProblem } from "../../domain/rows/readRow.ts";
 import { rowFormats } from "../../domain/rows/rowFormat.ts";
 import { AppError, messageOf } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import { prefixFingerprint } from "./fileFingerprint.ts";
 import type { FileRecord, PageStore, SegmentInfo } from "./pageStore.ts";
 import { parallelPass } from "./parallelPass.ts";
@@ -121,7 +122,7 @@ export class PagedRowIndex implements RowIndex {
       }
       await this.store.drop(segmentsOf(next).filter((segment) => !record || !segmentsOf(record).includes(segment)).map(({ id }) => id));
     }
-    throw new AppError("index-unusable", `The index of ${path} is being written by other windows all the time; try again.`);
+    throw new AppError("index-unusable", t("The index of {0} is being written by other windows all the time; try again.", path));
   }
 
   /** Indexes what `base` does not cover, into new segments. */
@@ -240,7 +241,7 @@ function statOf(path: string): { size: number; mtimeMs: number } {
   try {
     return statSync(path);
   } catch (error) {
-    throw new AppError("not-found", `The dataset file ${path} cannot be read: ${messageOf(error)}.`, { cause: error });
+    throw new AppError("not-found", t("The dataset file {0} cannot be read: {1}.", path, messageOf(error)), { cause: error });
   }
 }
 

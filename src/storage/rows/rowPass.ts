@@ -3,6 +3,7 @@ import { parseJson } from "../../domain/rows/jsonText.ts";
 import type { RowProblem } from "../../domain/rows/readRow.ts";
 import { RowScanner } from "../../domain/rows/rowScanner.ts";
 import { AppError } from "../../util/errors.ts";
+import { inEnglish, t } from "../../util/l10n.ts";
 import { decodeUtf8, LineSplitter } from "../../util/lines.ts";
 import { ArrayElements, resplit, type ArrayElement } from "./arrayElements.ts";
 import { LineIndexer, maxRowBytes } from "./lineIndexer.ts";
@@ -55,7 +56,7 @@ export async function readHead(path: string, limit?: number): Promise<FileHead> 
   try {
     const first = await fill(source, Buffer.alloc(64 * 1024));
     const skip = first[0] === 0xef && first[1] === 0xbb && first[2] === 0xbf ? 3 : 0;
-    const foreign = foreignForm(first);
+    const foreign = inEnglish(() => foreignForm(first)); // it is kept in the index
     const shape = foreign === null && (await isArray(first.subarray(skip), source)) ? "array" : "lines";
     return { packed: source.kind, shape, skip, foreign };
   } finally {
@@ -82,7 +83,7 @@ export async function indexPass(path: string, from: { offset: number; line: numb
 
 /** Throws AppError("cancelled") once the signal is given. */
 export function throwIfCancelled(signal: AbortSignal | undefined): void {
-  if (signal?.aborted === true) throw new AppError("cancelled", "Indexing was cancelled; the index is as it was before.");
+  if (signal?.aborted === true) throw new AppError("cancelled", t("Indexing was cancelled; the index is as it was before."));
 }
 
 async function indexLines(source: RowSource, from: { offset: number; line: number }, skip: number, options: PassOptions): Promise<Pick<PassResult, "end" | "tail">> {

@@ -1,6 +1,7 @@
 import { createReadStream, closeSync, openSync, readSync, fstatSync } from "node:fs";
 import { constants, createGunzip } from "node:zlib";
 import { AppError, messageOf } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import { UnpackedSource } from "./unpackedSource.ts";
 
 /** Something odd about a file as a whole. */
@@ -25,20 +26,20 @@ export interface RowSource {
 /** A gzip file of a few MB can unpack to more than the machine has. `row_bytes.py` has the same limit. */
 export const maxUnpacked = 64 * 1024 ** 3;
 
-const foreign: readonly [magic: string, what: string][] = [
-  ["\x28\xb5\x2f\xfd", "a zstd file; unpack it with `zstd -d` or pack it as gzip"],
-  ["PAR1", "a Parquet file; convert it to JSON Lines, for instance with `datasets.Dataset.from_parquet(...).to_json(...)`"],
-  ["PK\x03\x04", "a ZIP archive; unpack it"],
-  ["BZh", "a bzip2 file; unpack it or pack it as gzip"],
-  ["\xfd7zXZ", "an xz file; unpack it or pack it as gzip"],
-  ["\xff\xfe", "UTF-16 text; save it as UTF-8"],
-  ["\xfe\xff", "UTF-16 text; save it as UTF-8"],
+const foreign: readonly [magic: string, what: () => string][] = [
+  ["\x28\xb5\x2f\xfd", () => t("a zstd file; unpack it with `zstd -d` or pack it as gzip")],
+  ["PAR1", () => t("a Parquet file; convert it to JSON Lines, for instance with `datasets.Dataset.from_parquet(...).to_json(...)`")],
+  ["PK\x03\x04", () => t("a ZIP archive; unpack it")],
+  ["BZh", () => t("a bzip2 file; unpack it or pack it as gzip")],
+  ["\xfd7zXZ", () => t("an xz file; unpack it or pack it as gzip")],
+  ["\xff\xfe", () => t("UTF-16 text; save it as UTF-8")],
+  ["\xfe\xff", () => t("UTF-16 text; save it as UTF-8")],
 ];
 
 /** What a file is, by its first bytes, whatever its name: a sentence for a form that is not read, else null. */
 export function foreignForm(head: Uint8Array): string | null {
   const text = Buffer.from(head.buffer, head.byteOffset, head.length).toString("latin1", 0, 8);
-  return foreign.find(([magic]) => text.startsWith(magic))?.[1] ?? null;
+  return foreign.find(([magic]) => text.startsWith(magic))?.[1]() ?? null;
 }
 
 /** Opens a dataset file at a byte offset (0 for gzip). Throws AppError("not-found"). */
@@ -48,7 +49,7 @@ export function openRowSource(path: string, offset = 0, limit = maxUnpacked): Ro
     fd = openSync(path, "r");
     if (fstatSync(fd).isDirectory()) throw new Error("it is a folder");
   } catch (error) {
-    throw new AppError("not-found", `The dataset file ${path} cannot be read: ${messageOf(error)}.`, { cause: error });
+    throw new AppError("not-found", t("The dataset file {0} cannot be read: {1}.", path, messageOf(error)), { cause: error });
   }
   const head = Buffer.alloc(2);
   readSync(fd, head, 0, 2, 0);

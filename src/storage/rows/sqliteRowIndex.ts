@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import type { RowProblem } from "../../domain/rows/readRow.ts";
 import { AppError, messageOf } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import { migrate } from "./migrations.ts";
 import { isNetworkDisk } from "./networkDisk.ts";
 import { PagedRowIndex } from "./pagedRowIndex.ts";
@@ -181,7 +182,7 @@ class SqlitePageStore implements PageStore {
       try {
         database = this.driver.open(this.path, { busyMs: 100 });
         database.exec(isNetworkDisk(dirname(this.path)) ? "PRAGMA journal_mode = DELETE" : "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
-        migrate(database, schema, "The row index");
+        migrate(database, schema, t("The row index"));
         dropOrphans(database);
         return database;
       } catch (error) {
@@ -197,22 +198,22 @@ class SqlitePageStore implements PageStore {
   }
 
   private tellWaiting(): void {
-    if (!this.waited) this.tell(`The row index ${this.path} is in use by another window or program; waiting for it.`);
+    if (!this.waited) this.tell(t("The row index {0} is in use by another window or program; waiting for it.", this.path));
     this.waited = true;
   }
 
   private moveAside(error: unknown): void {
     const aside = `${this.path}.damaged-${new Date().toISOString().replace(/[:.]/g, "-")}`;
     for (const end of ["", "-wal", "-shm", "-journal"]) if (existsSync(this.path + end)) renameSync(this.path + end, aside + end);
-    this.tell(`The row index was damaged (${messageOf(error)}). It was moved to ${aside} and is built anew; no dataset or run was touched.`);
+    this.tell(t("The row index was damaged ({0}). It was moved to {1} and is built anew; no dataset or run was touched.", messageOf(error), aside));
   }
 
   private unusable(error: unknown): AppError {
     if (error instanceof AppError) return error;
     const trouble = sqliteTrouble(error);
-    if (trouble === "full") return new AppError("disk-full", `The disk of the row index ${this.path} is full; free some space and try again.`, { cause: error });
-    const why = trouble === "busy" ? `stayed locked by another program; close the other window` : `cannot be used (${messageOf(error)}); check the folder's permissions`;
-    return new AppError("index-unusable", `The row index ${this.path} ${why}, or delete the file: it is rebuilt.`, { cause: error });
+    if (trouble === "full") return new AppError("disk-full", t("The disk of the row index {0} is full; free some space and try again.", this.path), { cause: error });
+    const why = trouble === "busy" ? t("The row index {0} stayed locked by another program; close the other window, or delete the file: it is rebuilt.", this.path) : t("The row index {0} cannot be used ({1}); check the folder's permissions, or delete the file: it is rebuilt.", this.path, messageOf(error));
+    return new AppError("index-unusable", why, { cause: error });
   }
 }
 

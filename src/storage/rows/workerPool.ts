@@ -1,5 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { AppError, messageOf } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import type { WorkerReply, WorkerTask } from "./rowIndexWorker.ts";
 import type { RowBatch } from "./rowPass.ts";
 
@@ -76,7 +77,7 @@ class PartWorker {
     this.worker.on("message", (reply: WorkerReply) => {
       const waiter = this.queue.shift();
       if ("batch" in reply) waiter?.resolve(reply.batch);
-      else waiter?.reject(new AppError("bad-input", `The file cannot be indexed: ${reply.error}.`));
+      else waiter?.reject(new AppError("bad-input", t("The file cannot be indexed: {0}.", reply.error)));
     });
     this.worker.on("error", (error) => this.fail(error));
     this.worker.on("exit", () => this.fail(new Error("the indexing thread ended")));
@@ -95,7 +96,7 @@ class PartWorker {
   }
 
   private fail(error: unknown): void {
-    this.failure ??= new AppError("internal", `The indexing thread failed: ${messageOf(error)}`, { cause: error });
+    this.failure ??= new AppError("internal", t("The indexing thread failed: {0}", messageOf(error)), { cause: error });
     for (const waiter of this.queue.splice(0)) waiter.reject(this.failure);
   }
 }

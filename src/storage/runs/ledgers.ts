@@ -56,11 +56,13 @@ async function readFolder({ dir, run, stage }: RunFolder): Promise<{ record: Rep
   return { record: { run, stage, buffer: String(file["buffer"] ?? ""), rows, ledger, ...toCounts(file) }, problem: null };
 }
 
-function toCounts({ dropped, sources }: Record<string, unknown>): Pick<ReplayRecord, "dropped" | "sources"> {
+function toCounts({ dropped, sources, coverage }: Record<string, unknown>): Pick<ReplayRecord, "dropped" | "sources" | "coverage"> {
   const count = (object: Record<string, unknown>, key: string): number => (typeof object[key] === "number" ? object[key] : 0);
+  const spread = (value: unknown): { mean: number; max: number } => (isObject(value) ? { mean: count(value, "mean"), max: count(value, "max") } : { mean: 0, max: 0 });
   return {
     ...(isObject(dropped) ? { dropped: { quality: count(dropped, "quality"), duplicate: count(dropped, "duplicate"), probe: count(dropped, "probe") } } : {}),
-    ...(Array.isArray(sources) ? { sources: sources.filter(isObject).map((one) => ({ stage: String(one["stage"]), rows: count(one, "rows"), kept: count(one, "kept"), taken: count(one, "taken") })) } : {}),
+    ...(Array.isArray(sources) ? { sources: sources.filter(isObject).map((one) => ({ stage: String(one["stage"]), rows: count(one, "rows"), kept: count(one, "kept"), taken: count(one, "taken"), ...(typeof one["quota"] === "number" && { quota: one["quota"] }) })) } : {}),
+    ...(Array.isArray(coverage) ? { coverage: coverage.filter(isObject).map((one) => ({ stage: String(one["stage"]), method: String(one["method"]), features: String(one["features"]), mean: count(one, "mean"), max: count(one, "max"), random: spread(one["random"]) })) } : {}),
   };
 }
 

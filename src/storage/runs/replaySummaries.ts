@@ -1,5 +1,3 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { validDraws } from "../../domain/rows/membership.ts";
 import type { ReplayReading } from "../../domain/report/reportInput.ts";
 import type { ReplaySummary } from "../../domain/report/reportModel.ts";
@@ -22,7 +20,7 @@ export async function replayRecords({ chain }: Pick<ChainRuns, "chain">): Promis
 export async function replaySummaries(data: ChainRuns): Promise<ReplayReading> {
   const { records, problems } = await replayRecords(data);
   const summaries: ReplaySummary[] = [];
-  for (const { run: id, stage, buffer, rows, ledger } of records) {
+  for (const { run: id, stage, buffer, rows, ledger, dropped, coverage } of records) {
     const run = data.runs.find((candidate) => candidate.id === id);
     if (!run) continue;
     const sources = new Map<string, number>();
@@ -36,19 +34,11 @@ export async function replaySummaries(data: ChainRuns): Promise<ReplayReading> {
       ratio: run.spec.replay?.ratio ?? 0,
       rows: rows.length,
       sources: [...sources].map(([from, count]) => ({ stage: from, rows: count })),
-      dropped: await droppedRows(run),
+      dropped: dropped ?? { quality: 0, duplicate: 0, probe: 0 },
+      ...(coverage !== undefined && coverage.length > 0 && { coverage }),
       draws: [...drawn.values()].reduce((sum, count) => sum + count, 0),
       distinct: drawn.size,
     });
   }
   return { summaries, problems };
-}
-
-async function droppedRows({ dir }: Pick<ChainRun, "dir">): Promise<ReplaySummary["dropped"]> {
-  try {
-    const { dropped } = JSON.parse(await readFile(join(dir, "buffer.json"), "utf8")) as { dropped?: Partial<ReplaySummary["dropped"]> };
-    return { quality: dropped?.quality ?? 0, duplicate: dropped?.duplicate ?? 0 };
-  } catch {
-    return { quality: 0, duplicate: 0 };
-  }
 }

@@ -5,6 +5,7 @@ import { attemptName, type RunRecord, type UnreadableRun } from "./runStore.ts";
 import { statusFromAttempt } from "../../domain/run/attemptStatus.ts";
 import { parseRunSpec } from "../../domain/run/runSpecFile.ts";
 import { AppError, messageOf } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import { JournalTail } from "./journalTail.ts";
 import { lookAtAttempt } from "./attemptFolder.ts";
 
@@ -72,7 +73,7 @@ export class RunFolder {
     const age = now - stamp / 1000;
     if (text === null) {
       if (age < writingPatience) return null;
-      throw new AppError("run-unreadable", "It has no run.json: it was not written to the end. Delete the folder.");
+      throw new AppError("run-unreadable", t("It has no run.json: it was not written to the end. Delete the folder."));
     }
     const numbers = (await readdir(this.dir)).map((name) => Number(/^attempt-(\d+)$/.exec(name)?.[1] ?? 0));
     const entries = { stamp, spec: parseRunSpec(text), attempt: Math.max(0, ...numbers) };

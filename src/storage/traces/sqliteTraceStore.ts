@@ -5,6 +5,7 @@ import type { TraceReader, TraceStore } from "./traceStore.ts";
 import type { ProbeRow, TokenScores, TraceMeta, TraceSummaryRow } from "../../protocol/trace.ts";
 import { schemaVersion } from "../../protocol/runSpec.ts";
 import { AppError, messageOf } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import { bytesOf, readFloats, readUints } from "./traceBlobs.ts";
 
 /** Opens the trace files that the runner writes. */
@@ -17,7 +18,7 @@ export class SqliteTraceStore implements TraceStore {
 
   /** Throws AppError("trace-unreadable" | "newer-schema"). */
   open(path: string): TraceReader {
-    if (!existsSync(path)) throw new AppError("trace-unreadable", `There is no trace at ${path}: it was deleted, or these probes were not scored at this step. Run the stage again to score them.`);
+    if (!existsSync(path)) throw new AppError("trace-unreadable", t("There is no trace at {0}: it was deleted, or these probes were not scored at this step. Run the stage again to score them.", path));
     let database: SqliteDatabase | undefined;
     try {
       database = this.driver.open(path, { readonly: true });
@@ -40,18 +41,21 @@ function readMeta(database: SqliteDatabase, path: string): TraceMeta {
   for (const row of database.prepare("SELECT key, value FROM meta").all()) meta[String(row["key"])] = JSON.parse(String(row["value"])) as unknown;
   const major = Number(/^(\d+)/.exec(String(meta["schema"]))?.[1] ?? NaN);
   if (major > Number(schemaVersion.split(".")[0])) {
-    throw new AppError("newer-schema", `The trace ${path} has format ${String(meta["schema"])}; this Seesaw reads format ${schemaVersion}. Update Seesaw to see it.`);
+    throw new AppError("newer-schema", t("The trace {0} has format {1}; this Seesaw reads format {2}. Update Seesaw to see it.", path, String(meta["schema"]), schemaVersion));
   }
   for (const key of ["schema", "run", "stage", "step", "skill", "split", "tokenizer_hash", "probe_set_hash"]) {
-    if (meta[key] === undefined || Number.isNaN(major)) throw new AppError("trace-unreadable", `The trace ${path} has no "${key}": it was not written by Seesaw. Delete it and score the checkpoint again.`);
+    if (meta[key] === undefined || Number.isNaN(major)) throw new AppError("trace-unreadable", t("The trace {0} has no \"{1}\": it was not written by Seesaw. Delete it and score the checkpoint again.", path, key));
   }
   return meta as unknown as TraceMeta;
 }
 
 function unreadable(path: string, error: unknown): AppError {
   if (AppError.is(error)) return error;
-  return new AppError("trace-unreadable", `The trace ${path} is damaged (${messageOf(error)}). Delete it and run the stage again to score these probes.`, { cause: error });
+  return new AppError("trace-unreadable", t("The trace {0} is damaged ({1}). Delete it and run the stage again to score these probes.", path, messageOf(error)), { cause: error });
 }
+
+/** Probes whose numbers are read without a pause. */
+const probesAtOnce = 10_000;
 
 class SqliteTraceReader implements TraceReader {
   readonly path: string;
@@ -76,22 +80,42 @@ class SqliteTraceReader implements TraceReader {
   }
 
   columns(): ProbeColumns {
-    if (this.numbers !== undefined) return this.numbers;
-    const found = this.query("SELECT row, line, nll, coalesce(correct <> 0, -1) AS correct, status IS NOT 'skipped' AS scored FROM probe ORDER BY row");
-    const [rows, lines, nll, correct, scored] = [new Uint32Array(found.length), new Uint32Array(found.length), new Float64Array(found.length), new Int8Array(found.length), new Uint8Array(found.length)];
-    for (const [place, row] of found.entries()) {
-      rows[place] = Number(row["row"]);
-      lines[place] = Number(row["line"]);
-      nll[place] = numberOf(row["nll"]);
-      correct[place] = Number(row["correct"]);
-      scored[place] = Number(row["scored"]);
+    return (this.numbers ??= joined([this.part(-1, -1)]));
+  }
+
+  async readAhead(pause: () => Promise<void>): Promise<void> {
+    const parts: ProbeColumns[] = [];
+    while (this.numbers === undefined) {
+      const part = this.part(parts.at(-1)?.rows.at(-1) ?? -1, probesAtOnce);
+      parts.push(part);
+      if (part.rows.length < probesAtOnce) this.numbers = joined(parts);
+      await pause();
     }
-    return (this.numbers = { rows, lines, nll, correct, scored });
+  }
+
+  /** The probes behind a row; -1: as many as there are. */
+  private part(after: number, limit: number): ProbeColumns {
+    const found = this.query("SELECT row, line, nll, coalesce(correct <> 0, -1) AS correct, status IS NOT 'skipped' AS scored FROM probe WHERE row > ? ORDER BY row LIMIT ?", after, limit);
+    const columns = emptyColumns(found.length);
+    for (const [place, row] of found.entries()) {
+      columns.rows[place] = Number(row["row"]);
+      columns.lines[place] = Number(row["line"]);
+      columns.nll[place] = numberOf(row["nll"]);
+      columns.correct[place] = Number(row["correct"]);
+      columns.scored[place] = Number(row["scored"]);
+    }
+    return columns;
   }
 
   probe(row: number): ProbeRow | null {
     const found = this.query("SELECT * FROM probe WHERE row = ?", row)[0];
     return found === undefined ? null : this.guarded(() => probeRow(found));
+  }
+
+  prompts(rows: readonly number[]): ReadonlyMap<number, string> {
+    // One statement, which goes through the file from its beginning: thousands of single ones take several times as long.
+    const found = this.query("SELECT row, prompt FROM probe WHERE row IN (SELECT value FROM json_each(?))", JSON.stringify(rows));
+    return new Map(found.map((row) => [Number(row["row"]), String(row["prompt"])]));
   }
 
   get heldBytes(): number {
@@ -147,6 +171,22 @@ class SqliteTraceReader implements TraceReader {
       throw unreadable(this.path, error);
     }
   }
+}
+
+function emptyColumns(count: number): ProbeColumns {
+  return { rows: new Uint32Array(count), lines: new Uint32Array(count), nll: new Float64Array(count), correct: new Int8Array(count), scored: new Uint8Array(count) };
+}
+
+function joined(parts: readonly ProbeColumns[]): ProbeColumns {
+  const [only] = parts;
+  if (parts.length === 1 && only !== undefined) return only;
+  const all = emptyColumns(parts.reduce((sum, { rows }) => sum + rows.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    for (const name of ["rows", "lines", "nll", "correct", "scored"] as const) all[name].set(part[name], at);
+    at += part.rows.length;
+  }
+  return all;
 }
 
 /** SQLite has no NaN: Python's NaN is stored as NULL. */

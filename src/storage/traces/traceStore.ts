@@ -7,6 +7,8 @@ export interface TraceReader extends TraceData {
   readonly path: string;
   /** Bytes of memory that it holds of the file by now, about; 0 where nobody counts. */
   readonly heldBytes?: number;
+  /** Reads what `columns` gives in parts, with a pause after each: of a hundred thousand probes it takes a moment. */
+  readAhead?(pause: () => Promise<void>): Promise<void>;
   close(): void;
 }
 

@@ -10,17 +10,16 @@ import type { Pipeline } from "../../domain/pipeline/pipelineModel.ts";
 import { buildChain } from "../../domain/run/chain.ts";
 import { reasonText } from "../../domain/run/reasonText.ts";
 import { runsFolder, type RunRecord, type RunStore } from "../../storage/runs/runStore.ts";
-import type { TraceStore } from "../../storage/traces/traceStore.ts";
 import { spawnDetached } from "../spawn.ts";
 import { startsElsewhere } from "../stageLock.ts";
 import { arenaFolder, type ArenaSeed } from "./arenaFiles.ts";
-import { readArena } from "./arenaReading.ts";
+import { readArena, type ArenaReading } from "./arenaReading.ts";
 import { readSeeds, type ArenaServices } from "./arenaRunner.ts";
 
 export interface DeskServices {
   runs: RunStore;
   costs: ArenaServices["costs"];
-  traces(): Promise<TraceStore>;
+  traces(): Promise<ArenaReading["traces"]>;
   /** The groups of the probe rows. */
   groups(pipeline: Pipeline, runs: readonly RunRecord[]): Promise<{ groupOf(set: ProbeSet, line: number): string | undefined }>;
   /** The command line's own program: node's arguments before those of `seesaw`. */
@@ -45,6 +44,8 @@ export class ArenaDesk {
   /** The compiled seeds of the pipelines that were asked for last: compiling is most of the work of a look. */
   private readonly compiled = new WeakMap<Pipeline, Promise<ArenaSeed[]>>();
 
+  private readonly priced = new WeakMap<Pipeline, Map<string, ReturnType<ArenaServices["costs"]["plan"]>>>();
+
   constructor(services: DeskServices) {
     this.services = services;
   }
@@ -67,7 +68,22 @@ export class ArenaDesk {
     const seeds = await this.seeds(pipeline);
     const runs = (await Promise.all(seeds.map((seed) => this.services.runs.list(seed.pipeline.root)))).flatMap((one) => one.runs);
     const { groupOf } = await this.services.groups(pipeline, runs);
-    return readArena({ runs: this.services.runs, costs: this.services.costs, traces: await this.services.traces(), groupOf }, pipeline, seeds);
+    return readArena({ runs: this.services.runs, costs: this.pricedOnce(pipeline), traces: await this.services.traces(), groupOf }, pipeline, seeds);
+  }
+
+  /** Of a stage that has run only its FLOPs are asked for. They are the same for all seeds, and pricing takes much longer than reading. */
+  private pricedOnce(pipeline: Pipeline): ArenaServices["costs"] {
+    const known = this.priced.get(pipeline) ?? new Map<string, ReturnType<ArenaServices["costs"]["plan"]>>();
+    this.priced.set(pipeline, known);
+    const { costs } = this.services;
+    return {
+      plan: (of, stage) => {
+        const made = known.get(stage) ?? costs.plan(of, stage);
+        known.set(stage, made);
+        made.catch(() => known.delete(stage));
+        return made;
+      },
+    };
   }
 
   async price(pipeline: Pipeline): Promise<ArenaPrice> {

@@ -9,6 +9,7 @@ import { chainOf, compileArena, type CompiledArena, type StepsOf } from "../../d
 import type { Pipeline } from "../../domain/pipeline/pipelineModel.ts";
 import { seededRandom } from "../../domain/statistics/random.ts";
 import { AppError } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import { checkedPipeline, loadPipeline, requirePipeline, type LoadedPipeline } from "../pipelineFile.ts";
 
 /** Everything the arena writes: a pipeline for each seed, and the mixture of all skills' rows. It can all be made again. */
@@ -65,7 +66,7 @@ async function sampleRows(path: string, skill: string, wanted: number): Promise<
     if (text.trim() === "") continue;
     const row = rowOf(text, skill);
     if (row === null) {
-      if (number === 1) throw new AppError("bad-input", `${path}:1 is no JSON object. The arena mixes the rows of all stages, for which they must be JSON Lines.`);
+      if (number === 1) throw new AppError("bad-input", t("{0}:1 is no JSON object. The arena mixes the rows of all stages, for which they must be JSON Lines.", path));
       continue; // one bad row: the runner says so of the stage itself
     }
     seen += 1;

@@ -91,17 +91,15 @@ async function confusionOf(chain: Chain, system: ArenaSystem): Promise<ArenaEntr
   const run = checkpointOf(chain, system.end)?.run;
   if (run == null) return null;
   try {
-    const report = JSON.parse(await readFile(join(run.dir, "router-report.json"), "utf8")) as { confusion?: Record<string, Record<string, number>> };
-    const table = report.confusion;
-    if (typeof table !== "object" || table === null) return null;
-    const experts = [...new Set(Object.values(table).flatMap((row) => Object.keys(row)))];
-    return experts.map((expert) => ({ expert, bySkill: Object.fromEntries(Object.entries(table).map(([skill, row]) => [skill, share(row, expert)])) }));
+    const { confusion } = JSON.parse(await readFile(join(run.dir, "router-report.json"), "utf8")) as { confusion?: { skills?: string[]; picked?: string[]; counts?: number[][] } };
+    const { skills, picked, counts } = confusion ?? {};
+    if (!Array.isArray(skills) || !Array.isArray(picked) || !Array.isArray(counts)) return null;
+    const of = (row: number, column: number): number => {
+      const all = (counts[row] ?? []).reduce((sum, count) => sum + count, 0);
+      return all === 0 ? 0 : (counts[row]?.[column] ?? 0) / all;
+    };
+    return picked.map((expert, column) => ({ expert, bySkill: Object.fromEntries(skills.map((skill, row) => [skill, of(row, column)])) }));
   } catch {
     return null;
   }
-}
-
-function share(row: Readonly<Record<string, number>>, expert: string): number {
-  const all = Object.values(row).reduce((sum, count) => sum + count, 0);
-  return all === 0 ? 0 : (row[expert] ?? 0) / all;
 }

@@ -5,6 +5,7 @@ import { reasonText } from "../../domain/run/reasonText.ts";
 import { buildChain } from "../../domain/run/chain.ts";
 import type { RunStore } from "../../storage/runs/runStore.ts";
 import { AppError, messageOf } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import { runChain, type ChainEvent } from "../chainRunner.ts";
 import type { CostPlanner } from "../costPlanner.ts";
 import { checkpointOf } from "../freezeRun.ts";
@@ -63,11 +64,11 @@ export async function readSeeds(services: Pick<ArenaServices, "costs">, pipeline
 /** AppError("bad-pipeline" | "usage") when there is no arena, or no remedy of a name. */
 function arenaFor(pipeline: Pipeline, only: readonly string[] | undefined): Arena {
   const arena = pipeline.arena ?? null;
-  if (arena === null) throw new AppError("bad-pipeline", `${pipeline.file} has no \`arena\`: name the remedies to compare, such as \`arena: { remedies: [{ kind: replay }, { kind: joint }] }\`.`);
+  if (arena === null) throw new AppError("bad-pipeline", t("{0} has no `arena`: name the remedies to compare, such as `arena: { remedies: [{ kind: replay }, { kind: joint }] }`.", pipeline.file));
   if (only === undefined || only.length === 0) return arena;
   const known = arena.remedies.map(({ id }) => id);
   const unknown = only.find((id) => !known.includes(id));
-  if (unknown !== undefined) throw new AppError("usage", `There is no remedy \`${unknown}\` in ${pipeline.file}: it has ${known.join(", ")}.`);
+  if (unknown !== undefined) throw new AppError("usage", t("There is no remedy `{0}` in {1}: it has {2}.", unknown, pipeline.file, known.join(", ")));
   return arena;
 }
 

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { driftTable } from "../../../../src/domain/drift/drift.ts";
 import { driftColumns } from "../../../../src/domain/drift/driftColumns.ts";
 import { filmstripOf } from "../../../../src/domain/drift/filmstrip.ts";
+import { firstByKey } from "../../../../src/domain/drift/sortPlaces.ts";
 import { columnsOf, type TraceData } from "../../../../src/domain/drift/traceData.ts";
 import { makeTrace, type HandMadeProbe } from "../makeTrace.ts";
 
@@ -52,4 +53,23 @@ test("the film of one prompt reads that prompt alone; in another probe set the n
   assert.ok(Math.abs((strip?.frames[0]?.nll ?? 0) - (((35 * 5 * 37) % 97) / 10 + 1)) < 1e-9);
   const copies = makeTrace([{ hash: "x", logprob: [-1] }, { hash: "h5", logprob: [-2, -2] }, { hash: "h5", logprob: [-3, -3] }], { probe_set_hash: "q" });
   assert.equal(filmstripOf(makeTrace(scores(3)), 35, null, [{ label: "M2", trace: copies }])?.frames[0]?.nll, 6);
+});
+
+test("the first of many places are those of the whole order, equal keys by their place", () => {
+  for (const [count, kinds] of [[1, 1], [9, 3], [5000, 7], [5000, 4999], [3000, 1]] as const) {
+    const keys = Float64Array.from({ length: count * 2 }, (_, i) => (i % 11 === 0 ? -Infinity : ((i * 7919) % kinds) - kinds / 2));
+    const places = Uint32Array.from({ length: count }, (_, i) => i * 2);
+    const whole = firstByKey(places, keys);
+    assert.deepEqual(whole, Uint32Array.from([...places].sort((a, b) => keys[b]! - keys[a]! || a - b)));
+    for (const limit of [0, 1, 2, Math.floor(count / 3), count - 1, count, count + 1]) assert.deepEqual(firstByKey(places, keys, limit), whole.slice(0, limit), `${limit} of ${count} with ${kinds} kinds`);
+  }
+});
+
+test("where only some places are asked for, all scored probes are still counted", () => {
+  const [start, after] = [makeTrace(scores(3, [4])), makeTrace(scores(5, [4]))];
+  const all = driftColumns(start, [{ label: "M2", trace: after }]);
+  const some = driftColumns(start, [{ label: "M2", trace: after }], "worst", 0, 5);
+  assert.deepEqual([some?.order, some?.scored], [all?.order.slice(0, 5), 39]);
+  const [place = -1] = some?.order ?? [];
+  assert.deepEqual([some?.worst(place), some?.columns[0]?.correctAt(place)], [all?.columns[0]?.cell(place).delta, Number(all?.columns[0]?.cell(place).correct)]);
 });

@@ -8,6 +8,10 @@ import { fileURLToPath } from "node:url";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import type { DatasetReader, DatasetRow, OpenDatasetOptions } from "../../../../src/storage/datasets/datasetReader.ts";
 import { openDataset } from "../../../../src/storage/datasets/openDataset.ts";
+import { parquetReadObjects } from "hyparquet";
+import { compressors } from "hyparquet-compressors";
+import { rowJson, timeParsers } from "../../../../src/storage/datasets/parquetJson.ts";
+import { packedLevels, readHybrid } from "../../../../src/storage/datasets/parquetLevels.ts";
 import { rowStarts } from "../../../../src/storage/datasets/parquetPages.ts";
 import { ParquetReader } from "../../../../src/storage/datasets/parquetReader.ts";
 import { AppError } from "../../../../src/util/errors.ts";
@@ -296,6 +300,36 @@ test("Parquet without a page index: only the pages of a window are read, and eve
     assert.equal(found.length, 10);
   }
   assert.equal(await find(opened, "text of row 11999", 9_000), 11_999);
+});
+
+test("Parquet: rows cut out of their pages are those of the whole file, for every kind of value and list", async () => {
+  // Two row groups with a page index: dictionaries that end early, nulls, lists in lists, maps and structs in pages of some rows.
+  for (const name of ["kinds.paged.parquet", "paged.snappy.parquet"]) {
+    const path = join(fixtures, name);
+    const bytes = new Uint8Array(readFileSync(path));
+    const whole = (await parquetReadObjects({ file: bytes.buffer, compressors, utf8: false, parsers: timeParsers })).map(rowJson);
+    for (const limit of [1, 77, 512]) {
+      const opened = await reader(path);
+      (opened as unknown as { windowRows: number }).windowRows = limit;
+      for (const at of [0, 899, 333, 1_150]) assert.deepEqual((await rows(opened, at, 50)).map(text), whole.slice(at, at + 50), `${name}: ${at} by ${limit}`);
+    }
+  }
+});
+
+test("Parquet: levels and places are read in runs and in packed bits of any width, and written so that they are read again", () => {
+  for (const width of [1, 2, 3, 5]) {
+    const values = Uint8Array.from({ length: 101 }, (_, i) => (i * 7) % 2 ** width);
+    const again = new Uint8Array(101);
+    readHybrid(packedLevels([values.subarray(0, 30), values.subarray(30)], width), 4, width, again);
+    assert.deepEqual(again, values);
+  }
+  const places = new Uint32Array(9);
+  // A run of three times 0x01020304, then eight packed values of 32 bits of which six are wanted.
+  const packed = Buffer.alloc(32);
+  for (let i = 0; i < 8; i++) packed.writeUInt32LE(0xfffffff0 + i, i * 4);
+  readHybrid(Buffer.concat([Uint8Array.of(6, 4, 3, 2, 1, 3), packed]), 0, 32, places);
+  assert.deepEqual([...places], [0x01020304, 0x01020304, 0x01020304, ...Array.from({ length: 6 }, (_, i) => 0xfffffff0 + i)]);
+  assert.throws(() => readHybrid(Uint8Array.of(3), 0, 3, new Uint8Array(8)), /damaged/);
 });
 
 test("Parquet: repetition levels say where rows begin, in runs and in packed bits", () => {

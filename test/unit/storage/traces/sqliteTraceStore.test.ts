@@ -48,6 +48,26 @@ for (const [index, store] of stores.entries()) {
   });
 }
 
+test("the numbers of many probes are read in parts, with a pause after each, and their prompts at once", async (context) => {
+  const path = join(mkdtempSync(join(tmpdir(), "seesaw-trace-")), "large.trace");
+  context.after(() => rmSync(join(path, ".."), { recursive: true }));
+  copyFileSync(join(folder, "start.trace"), path);
+  const database = new DatabaseSync(path);
+  database.exec("INSERT INTO probe(row, line, prompt, reference, status, nll, correct) WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 3 FROM n WHERE i < 75000) SELECT i, i + 1, 'prompt ' || i, '', 'ok', i / 7.0, i % 2 FROM n");
+  database.close();
+  for (const store of stores) {
+    const [parts, whole] = [store.open(path), store.open(path)];
+    let pauses = 0;
+    await parts.readAhead?.(async () => void pauses++);
+    assert.ok(pauses >= 3, `${pauses} pauses`);
+    assert.deepEqual(parts.columns?.(), whole.columns?.());
+    assert.ok((parts.columns?.().rows.length ?? 0) > 24_000);
+    assert.deepEqual([...(parts.prompts?.([74998, 103, 5, 100]) ?? [])].sort(([a], [b]) => a - b), [[100, "prompt 100"], [103, "prompt 103"], [74998, "prompt 74998"]]);
+    parts.close();
+    whole.close();
+  }
+});
+
 test("drift, filmstrip and summaries of two real files", () => {
   const [start, after] = [open("start.trace"), open("after.trace")];
   const table = driftTable(start, [{ label: "M1", trace: start }, { label: "M2", trace: after }]);
