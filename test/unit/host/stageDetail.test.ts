@@ -5,7 +5,7 @@ import { makeView } from "./views.ts";
 
 const [math] = makeView().pipeline!.stages;
 const preview: StagePreview = {
-  stage: math!, start: "M0, the base model", upToDate: null, steps: { steps: 80, from: null }, data: "math.jsonl", stale: [], runs: 0,
+  stage: math!, start: "M0, the base model", upToDate: null, steps: { steps: 80, from: null }, cost: [], data: "math.jsonl", stale: [], runs: 0,
   argv: ["/my envs/bin/python", "-m", "seesaw_runner.recipes.sft", ".seesaw/runs/math-<time>"], folder: ".seesaw/runs/math-<time>", label: "seesaw.yaml", python: "3.11.2 from .venv", ahead: [],
 };
 
@@ -13,6 +13,12 @@ test("the question names start, steps, folder, command and Python", () => {
   const text = stageDetail(preview);
   for (const part of ["Starts from M0, the base model.", "80 steps of sft on math.jsonl.", "Nothing is overwritten.", "'/my envs/bin/python' -m seesaw_runner.recipes.sft .seesaw/runs/math-<time>", "Python 3.11.2 from .venv."]) assert.ok(text.includes(part), `${part} is missing in\n${text}`);
   assert.doesNotMatch(text, /stale|Runs now|Up to date/);
+});
+
+test("what it will need stands below the steps, and nothing where that cannot be told", () => {
+  const lines = stageDetail({ ...preview, cost: ["Memory: 13 GB.", "Work: 80 steps."] }).split("\n");
+  assert.deepEqual(lines.slice(1, 4), ["80 steps of sft on math.jsonl.", "Memory: 13 GB.", "Work: 80 steps."]);
+  assert.doesNotMatch(stageDetail(preview), /Memory|Work:/);
 });
 
 test("estimated steps say where they come from; unknown ones are not invented", () => {

@@ -18,7 +18,7 @@ export async function wholeStory(vsix, python, spaces) {
     await page.keyboard.type("format");
     await page.keyboard.press("Enter");
     const question = await dialog(page);
-    assert.match(question.text, /Run stage format\?[^]*Starts from M3[^]*Nothing is overwritten/);
+    assert.match(question.text, /Run stage format\?[^]*Starts from M3[^]*Memory: .* at the peak[^]*Work: \d+ steps[^]*Nothing is overwritten/);
     await question.press("Start");
     await stageRow(page, /format.*step [1-9]\d* of/).waitFor({ timeout: 120_000 });
     // The early warning: a badge on the view, a problem on the stage, and at the end one message.

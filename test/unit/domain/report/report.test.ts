@@ -54,7 +54,7 @@ function input(name = evil): ReportInput {
   };
   return {
     pipeline, chain, films: [{ skill: "s", split: "id", against: "M0", film, of: 2 }], segments: [], notes: [name], made: 0, formatTime: () => "1970-01-01 00:00 UTC",
-    replay: [{ stage: name, run: "r", buffer: name, ratio: 0.1, rows: 1, sources: [{ stage: name, rows: 1 }], dropped: { quality: 0, duplicate: 0 }, draws: 1, distinct: 1 }],
+    replay: [{ stage: name, run: "r", buffer: name, ratio: 0.1, rows: 1, sources: [{ stage: name, rows: 1 }], dropped: { quality: 0, duplicate: 0, probe: 0 }, draws: 1, distinct: 1 }],
   };
 }
 

@@ -28,6 +28,10 @@ test("what cannot be worked out again is said as what is left", () => {
   assert.equal(why('{"reward": 1}', {}, { dropped: { quality: 0, duplicate: 0, probe: 0 } }), "not among the 200 of 1,880 taken at random");
   assert.equal(why("{}", { quality: null, diversity: null }, { sources: [{ stage: "math", rows: 10, kept: 8, taken: 8 }] }), "a copy of another row");
   assert.equal(why("{}", { quality: { check: true } }, { dropped: { quality: 1, duplicate: 0, probe: 1 }, sources: [{ stage: "math", rows: 10, kept: 8, taken: 8 }] }), "its answer did not pass the check, or its prompt is a probe's");
+  const left = { dropped: { quality: 1, duplicate: 0, probe: 0 } };
+  const covered = { diversity: { minhash: 0.8, k_center: { features: "tfidf" as const } } };
+  assert.equal(why("{}", { ...covered, quality: { reward_model: "./rm", min: 0.5 } }, left), "below 0.5 by the reward model ./rm, or not among the 200 of 1,880 that stand for the others (k-center)");
+  assert.match(why("{}", { diversity: { clusters: { count: 9, features: "hidden" } }, quality: null }, left), /taken in equal shares from 9 clusters$/);
   assert.equal(why("{}", { quality: null }, { dropped: { quality: 0, duplicate: 0, probe: 0 }, sources: [{ stage: "math", rows: 10, kept: 10, taken: 10 }] }), "it was not in the file when the buffer was frozen");
 });
 
