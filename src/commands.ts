@@ -44,6 +44,7 @@ const table: Record<CommandId, Command> = {
   "seesaw.exportCsv": { needs: "nothing", enabled: exportCsv },
   "seesaw.exportPicture": { needs: "nothing", enabled: exportPicture },
   "seesaw.compareWeights": { needs: "nothing", enabled: (host, target) => host.weights.show(target?.file) },
+  "seesaw.openArena": { needs: "nothing", enabled: (host, target) => host.arena.show(target?.file) },
   "seesaw.setUpRunner": { needs: "trust", enabled: setUpRunner },
   "seesaw.openSample": { needs: "nothing", enabled: (host) => openSample(host.extension) },
   "seesaw.refresh": { needs: "nothing", enabled: refresh },

@@ -22,6 +22,7 @@ export const commandIds = [
   "seesaw.exportCsv",
   "seesaw.exportPicture",
   "seesaw.compareWeights",
+  "seesaw.openArena",
   "seesaw.setUpRunner",
   "seesaw.openSample",
   "seesaw.refresh",

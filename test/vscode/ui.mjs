@@ -28,11 +28,13 @@ async function main() {
     chinese: (vsix) => story("chinese", vsix, spaces),
     scroll: () => story("scroll"),
     weights: () => story("weights", python),
+    arena: () => story("arena"),
     command: () => story("command", spaces.recordedWorkspace(join(base, "command-ws"), ["math"])),
   };
   const pictures = Object.fromEntries(
     Object.keys(themes).flatMap((theme) => [
       [theme, (vsix) => story("pictures", theme, vsix, python, spaces)],
+      [`arena-${theme}`, () => story("arena", theme)],
       [`rows-${theme}`, (vsix) => story("rows", theme, vsix, python, spaces)],
       [`queue-${theme}`, (vsix) => story("queue", vsix, python, spaces, theme)],
       [`walkthrough-${theme}`, (vsix) => story("walkthrough", vsix, spaces, theme)],

@@ -63,6 +63,11 @@ export function radiusOf(tokens: number | null, most: number, { least, largest }
   return tokens === null || most <= 0 ? least : Math.max(least, largest * Math.sqrt(tokens / most));
 }
 
+/** The order in which marks are drawn: no small one is hidden by a large one. */
+export function drawingOrder(points: readonly PlanePoint[]): PlanePoint[] {
+  return [...points].sort((a, b) => (b.tokens ?? 0) - (a.tokens ?? 0));
+}
+
 export function mostTokens(points: readonly PlanePoint[]): number {
   return Math.max(0, ...points.map(({ tokens }) => tokens ?? 0));
 }

@@ -5,7 +5,7 @@ import { inEnglish } from "../../util/l10n.ts";
 import { skillsIn } from "./arenaCharts.ts";
 import { arenaStyles } from "./arenaHtmlStyles.ts";
 import type { ArenaResult } from "./arenaResult.ts";
-import { confusionSection, costSection, missingSection, notesSection, planeSection, skillsSection, sweepSection, testsSection } from "./arenaSections.ts";
+import { confusionSection, costSection, missingSection, notesSection, planeSection, questionsSection, skillsSection, sweepSection, testsSection } from "./arenaSections.ts";
 
 /**
  * The arena as one HTML file that opens anywhere: no request leaves it (its own policy forbids any, scripts too), every text
@@ -32,7 +32,7 @@ function page(result: ArenaResult): Html {
 <div class="tile"><b>${skillsIn(result).length}</b><span>skills${result.newSkill === null ? "" : `; new: ${result.newSkill}; old: ${result.oldSkills.join(", ")}`}</span></div>
 <div class="tile"><b>${(result.comparison?.rows ?? []).filter(({ p }) => p !== null).length}</b><span>paired tests, corrected together</span></div>
 </div></header>
-${there === 0 ? html`<section><h2>Nothing has finished yet</h2><p class="lead">Run <code>seesaw arena</code>: ${formatPlural(result.entries.length, "system")} will be compared.</p></section>` : html`${planeSection(result)}${testsSection(result)}${skillsSection(result)}${sweepSection(result)}${confusionSection(result)}${costSection(result)}`}
+${there === 0 ? html`<section><h2>Nothing has finished yet</h2><p class="lead">Run <code>seesaw arena</code>: ${formatPlural(result.entries.length, "system")} will be compared.</p></section>` : html`${planeSection(result)}${testsSection(result)}${questionsSection(result)}${skillsSection(result)}${sweepSection(result)}${confusionSection(result)}${costSection(result)}`}
 ${missingSection(result)}
 ${notesSection(result)}
 <footer>Made by Seesaw. This page holds everything it shows; nothing is loaded from elsewhere.</footer>

@@ -1,6 +1,7 @@
 import { formatInterval, formatNumber, formatPercent } from "../format.ts";
 import { html, type Html } from "../report/html.ts";
-import { mostTokens, radiusOf, type Family, type Plane, type PlanePoint } from "./arenaCharts.ts";
+import { drawingOrder, mostTokens, radiusOf, type Plane, type PlanePoint } from "./arenaCharts.ts";
+import { shapePath, ticks } from "./arenaMarks.ts";
 import { nearestPoint, placeLabels } from "./placeLabels.ts";
 
 const width = 900;
@@ -32,11 +33,11 @@ ${labels.map((label, index) => {
     const end = nearestPoint(label, mark.x, mark.y);
     return html`<line class="leader" x1="${mark.x}" y1="${mark.y}" x2="${round(end.x)}" y2="${round(end.y)}"/>`;
   })}
-${plane.points.map((point, index) => {
-    const { x: at, y: down, radius } = marks[index] as { x: number; y: number; radius: number };
+${drawingOrder(plane.points).map((point) => {
+    const { x: at, y: down, radius } = marks[plane.points.indexOf(point)] as { x: number; y: number; radius: number };
     return html`<g class="f-${point.family}${point.family === "joint" ? " hollow" : ""}"><path class="shape" d="${shapePath(point.family, at, down, radius)}"><title>${pointText(point)}</title></path></g>`;
   })}
-${labels.map(({ left, top }, index) => html`<text class="name${plane.points[index]?.family === "chain" ? " strong" : ""}" x="${round(left)}" y="${round(top + 11)}">${plane.points[index]?.title}</text>`)}
+${labels.map(({ left, top, width: wide, height: high }, index) => html`<rect class="ground" x="${round(left - 1)}" y="${round(top)}" width="${round(wide + 1)}" height="${high}" rx="2"/><text class="name${plane.points[index]?.family === "chain" ? " strong" : ""}" x="${round(left)}" y="${round(top + 11)}">${plane.points[index]?.title}</text>`)}
 </svg>`;
 }
 
@@ -51,32 +52,6 @@ function seedMarks({ family, seeds }: PlanePoint, mean: { x: number; y: number }
 
 export function pointText({ title, x, y, seeds, tokens }: PlanePoint): string {
   return `${title}: old skills ${formatPercent(x.value)} (95 % CI ${formatInterval(x.interval)}), new skill ${formatPercent(y.value)} (${formatInterval(y.interval)}), ${seeds.length === 1 ? "1 seed" : `${seeds.length} seeds`}${tokens === null ? "" : `, ${formatNumber(tokens, 0)} tokens`}`;
-}
-
-/** A family's mark around a point: of about the same area whatever its shape. */
-export function shapePath(family: Family, x: number, y: number, r: number): string {
-  const polygon = (...points: [number, number][]): string => `M${points.map(([dx, dy]) => `${round(x + dx * r)} ${round(y + dy * r)}`).join("L")}Z`;
-  switch (family) {
-    case "chain":
-      return polygon([-0.33, -1], [0.33, -1], [0.33, -0.33], [1, -0.33], [1, 0.33], [0.33, 0.33], [0.33, 1], [-0.33, 1], [-0.33, 0.33], [-1, 0.33], [-1, -0.33], [-0.33, -0.33]);
-    case "tuning":
-      return polygon([0, -1.2], [1.1, 0.8], [-1.1, 0.8]);
-    case "distill":
-      return polygon([0, -1.25], [1.25, 0], [0, 1.25], [-1.25, 0]);
-    case "merge":
-      return polygon([-0.89, -0.89], [0.89, -0.89], [0.89, 0.89], [-0.89, 0.89]);
-    case "experts":
-      return polygon([0, 1.2], [1.1, -0.8], [-1.1, -0.8]);
-    default:
-      return `M${round(x - r)} ${round(y)}a${round(r)} ${round(r)} 0 1 0 ${round(2 * r)} 0a${round(r)} ${round(r)} 0 1 0 ${round(-2 * r)} 0Z`;
-  }
-}
-
-/** Every tenth, or every fifth part where there are many. */
-export function ticks({ low, high }: { low: number; high: number }): number[] {
-  const step = high - low > 0.65 ? 0.2 : 0.1;
-  const first = Math.ceil(low / step - 1e-9);
-  return Array.from({ length: Math.floor(high / step + 1e-9) - first + 1 }, (_, index) => Math.round((first + index) * step * 10) / 10);
 }
 
 function round(value: number): number {

@@ -1,4 +1,8 @@
 import { compareSystems, type Comparison } from "../evaluation/compareSystems.ts";
+import { correctTable, type EvaluationRow } from "../evaluation/evaluationRow.ts";
+import { oodRows } from "../evaluation/ood.ts";
+import { newSkillRows, retentionRows } from "../evaluation/retention.ts";
+import { transferRows } from "../evaluation/transfer.ts";
 import { setOf, skillsOf, type EvaluatedSystem } from "../evaluation/evaluatedSystem.ts";
 import { shareOf } from "../evaluation/pairedSet.ts";
 import { rolesOf } from "../evaluation/stages.ts";
@@ -44,6 +48,8 @@ export interface ArenaEntry {
   /** Of its own stages; those that it shares with others (specialists) apart. */
   cost: { own: ArenaCost | null; shared: ArenaCost | null };
   sweep: { of: string; weight: number } | null;
+  /** What it answers of the four questions by itself: retention, gain of the new skill, OOD shift, BWT. Empty where no seed has finished. */
+  questions: EvaluationRow[];
   /** Share of prompts that each skill's probes sent to each expert: of a router. */
   confusion: { expert: string; bySkill: Record<string, number> }[] | null;
 }
@@ -105,8 +111,16 @@ function entryOf(entry: ReadEntry, systems: readonly EvaluatedSystem[], { old, n
       skills: Object.fromEntries(skills.map((skill) => [skill, { id: mean([skill], "id"), ood: mean([skill], "ood") }])),
     },
     cost: { own: meanCost(entry.runs.map(({ own }) => own)), shared: meanCost(entry.runs.map(({ shared }) => shared)) },
+    questions: first === undefined ? [] : questionsOf(systems),
     confusion: meanConfusion(entry.runs.map(({ confusion }) => confusion)),
   };
+}
+
+/** Over all skills, each question once; what needs many resamplings is left to `seesaw compare`. */
+function questionsOf(systems: readonly EvaluatedSystem[]): EvaluationRow[] {
+  const rows = [...retentionRows(systems), ...newSkillRows(systems), ...oodRows(systems), ...transferRows(systems)];
+  const wanted = new Set(["retention", "gain", "ood-shift", "bwt"]);
+  return correctTable(rows.filter(({ measure, skill }) => wanted.has(measure) && (skill === null || measure === "gain")), "holm");
 }
 
 /** The mean pass rate of some skills: prompts and seeds both count as chance. null where a set is missing everywhere. */

@@ -1,10 +1,11 @@
-import { formatBytes, formatCount, formatDuration, formatNumber, formatPercent } from "../format.ts";
+import { formatBytes, formatCount, formatDuration, formatInterval, formatNumber, formatPercent } from "../format.ts";
 import { dropText, estimateText, intervalText, verdictOf } from "../evaluation/evaluationText.ts";
-import type { EvaluationRow } from "../evaluation/evaluationRow.ts";
 import { html, type Html } from "../report/html.ts";
+import { flopsText, measuredShare, pText, routingAccuracy, verdictClass } from "./arenaText.ts";
 import { confusionsOf, families, planeOf, shownEntries, skillsIn, sweepsOf, testOf, testedMeasures, type ConfusionTable, type Family, type TestedMeasure } from "./arenaCharts.ts";
 import { dotsSvg, sweepSvg } from "./arenaDrawings.ts";
-import { planeSvg, shapePath } from "./arenaPlaneSvg.ts";
+import { shapePath } from "./arenaMarks.ts";
+import { planeSvg } from "./arenaPlaneSvg.ts";
 import type { ArenaCost, ArenaEntry, ArenaResult, Share } from "./arenaResult.ts";
 
 const familyNames: Readonly<Record<Family, string>> = { chain: "the chain", replay: "replay", tuning: "fine-tuning on own or specialists' answers", distill: "distillation", merge: "merging", experts: "experts and router", joint: "joint training (upper bound)" };
@@ -25,33 +26,41 @@ export function testsSection(result: ArenaResult): Html {
   const rows = shownEntries(result);
   const tests = result.comparison?.rows.filter(({ p }) => p !== null).length ?? 0;
   return html`<section><h2>Against the chain</h2>
-<p class="lead">Differences in points of the pass rate, paired by prompt and seed, with their 95 % intervals. p* is corrected for ${tests} tests (Holm). “Sees” is the smallest drop that such a test would show four times in five: a smaller one mostly goes unseen, so “not shown” is no proof of none.</p>
-${result.comparison === null ? html`<p class="muted">The chain and a remedy have no finished seed in common yet.</p>` : html`<div class="card"><table class="plain"><thead><tr><th scope="col">system</th><th scope="col" class="num">seeds</th>${testedMeasures.map((measure) => html`<th scope="col" class="group">${measureTitles[measure]}<small>change, 95 %</small></th><th scope="col">p*<small>sees</small></th>`)}</tr></thead>
+<p class="lead">Mean pass rates, and below them their difference to the chain in points, paired by prompt and seed; both with 95 % intervals. p* is corrected for ${tests} tests (Holm). “Sees” is the smallest drop that such a test would show four times in five: a smaller one mostly goes unseen, so “not shown” is no proof of none.</p>
+${result.comparison === null ? html`<p class="muted">The chain and a remedy have no finished seed in common yet.</p>` : html`<div class="card"><table class="plain dense"><thead><tr><th scope="col">system</th><th scope="col" class="num">seeds</th>${testedMeasures.map((measure) => html`<th scope="col" class="group">${measureTitles[measure]}<small>pass rate, and change</small></th><th scope="col">p*<small>sees</small></th>`)}</tr></thead>
 <tbody>${rows.map((entry) => html`<tr class="${entry.kind === "chain" ? "strong" : ""}"><th scope="row" class="name">${entry.title}</th><td class="num">${entry.seeds.length}</td>${testedMeasures.map((measure) => testCells(entry, measure, result))}</tr>`)}</tbody></table></div>
-${result.comparison.notes.map((note) => html`<p class="note">${note}</p>`)}`}</section>`;
+${notesOf(result.comparison.notes)}`}</section>`;
+}
+
+/** Many of them, while an arena is half done, are folded away. */
+function notesOf(notes: readonly string[]): Html {
+  const list = notes.map((note) => html`<p class="note">${note}</p>`);
+  return notes.length <= 3 ? html`${list}` : html`<details class="note"><summary>${notes.length} systems were compared on fewer seeds than were run</summary>${list}</details>`;
 }
 
 function testCells(entry: ArenaEntry, measure: TestedMeasure, result: ArenaResult): Html {
-  const { scores } = entry;
-  if (entry.kind === "chain") {
-    const share = { "old-skills": scores?.oldSkills, "new-skill": scores?.newSkill, ood: scores?.ood }[measure];
-    return html`<td class="group thin">${share == null ? "–" : formatPercent(share.value, 0)} <small>is the baseline</small></td><td></td>`;
-  }
+  const share = measuredShare(entry, measure);
+  const value = share === null ? html`–` : html`<b>${formatPercent(share.value, 0)}</b> <small>${formatInterval(share.interval, 0)}</small>`;
+  if (entry.kind === "chain") return html`<td class="group thin">${value}<br><small>the baseline</small></td><td></td>`;
   const row = testOf(result, entry.id, measure);
-  if (row === undefined || row.estimate === null) return html`<td class="group muted" colspan="2">${row?.why ?? "not compared"}</td>`;
-  return html`<td class="group thin"><span class="${verdictClass(row)}">${estimateText(row)}</span> <small>(${intervalText(row)})</small><br><small>${verdictOf(row)}</small></td><td class="thin">${pText(row)}<br><small>${dropText(row)}</small></td>`;
+  if (row === undefined || row.estimate === null) return html`<td class="group">${value}<br><small>${row?.why ?? "not compared"}</small></td><td></td>`;
+  return html`<td class="group thin">${value}<br><span class="${verdictClass(row)}">${estimateText(row)}</span> <small>(${intervalText(row)})</small></td><td class="thin">${pText(row)} <small>${verdictOf(row)}</small><br><small>${dropText(row)}</small></td>`;
 }
 
-/** `gain`, `loss`, or `unsure` for what the corrected test does not show. */
-export function verdictClass(row: EvaluationRow): string {
-  const verdict = verdictOf(row);
-  return verdict === "gain" || verdict === "loss" ? verdict : "unsure";
-}
-
-/** `< 0.001`, `0.031`: corrected where it is. */
-export function pText({ adjusted, p }: Pick<EvaluationRow, "adjusted" | "p">): string {
-  const shown = adjusted ?? p;
-  return shown === null ? "" : shown < 0.001 ? "< 0.001" : formatNumber(shown, 3);
+/** The four questions of every system by itself, against where the chain began and stood. */
+export function questionsSection(result: ArenaResult): Html {
+  const row = (entry: ArenaEntry, measure: string): Html => {
+    const found = entry.questions.find((one) => one.measure === measure);
+    if (found === undefined || found.estimate === null) return html`<td class="muted" title="${found?.why ?? ""}">–</td>`;
+    return html`<td class="thin">${estimateText(found)} <small>${intervalText(found)}</small></td>`;
+  };
+  return html`<section><h2>The four questions</h2>
+<p class="lead">Of every system by itself: which share of the old skills is kept since their own stages, how much the new skill gained since the checkpoint before its stage, how much more (or less) the OOD sets changed than the in-domain sets, and which share of the prompts a router sent to the right expert. BWT: the mean change of the old skills since their own stages, in points. Intervals are 95 %.</p>
+<div class="card"><table class="plain dense"><thead><tr><th scope="col">system</th><th scope="col">retention</th><th scope="col">gain of the new skill</th><th scope="col">OOD less ID change</th><th scope="col">routing</th><th scope="col">BWT</th></tr></thead>
+<tbody>${shownEntries(result).map((entry) => {
+    const routing = routingAccuracy(entry);
+    return html`<tr class="${entry.kind === "chain" ? "strong" : ""}"><th scope="row" class="name">${entry.title}</th>${row(entry, "retention")}${row(entry, "gain")}${row(entry, "ood-shift")}<td>${routing === null ? html`<small>no router</small>` : formatPercent(routing, 1)}</td>${row(entry, "bwt")}</tr>`;
+  })}</tbody></table></div></section>`;
 }
 
 export function skillsSection(result: ArenaResult): Html {
@@ -100,11 +109,6 @@ export function costSection(result: ArenaResult): Html {
 
 function spent(cost: ArenaCost | null, first = ""): Html {
   return html`<td class="num ${first}">${cost === null ? "–" : formatCount(cost.tokens)}</td><td class="num">${cost === null ? "–" : flopsText(cost.flops)}</td><td class="num thin">${cost === null ? "–" : formatDuration(cost.seconds)}</td>`;
-}
-
-/** `2.5e11`: orders of magnitude are what one compares. */
-export function flopsText(flops: number | null): string {
-  return flops === null ? "–" : flops === 0 ? "0" : flops.toExponential(1).replace("e+", "e");
 }
 
 export function missingSection({ entries }: ArenaResult): Html | null {

@@ -24,7 +24,13 @@ export interface StageLens {
 export function stageLenses(view: PipelineView, queue: QueueView, trusted: boolean): StageLens[] {
   const { pipeline } = view;
   if (pipeline === null) return [];
-  return pipeline.stages.flatMap((stage) => [...(trusted ? actions(view, stage, queue) : []), state(view, pipeline, stage, queue), ...drift(view, pipeline, stage)]);
+  return [...pipeline.stages.flatMap((stage) => [...(trusted ? actions(view, stage, queue) : []), state(view, pipeline, stage, queue), ...drift(view, pipeline, stage)]), ...arena(view, pipeline)];
+}
+
+/** Over `arena:`, where the remedies to compare are named. */
+function arena(view: PipelineView, { arena: named }: Pipeline): StageLens[] {
+  if (named?.range === undefined) return [];
+  return [{ range: named.range, title: `$(graph)\u00a0${t("Open Arena")}`, tooltip: t("Compare the remedies on the same chain, budget and prompts"), command: "seesaw.openArena", target: { file: view.uri.fsPath } }];
 }
 
 function actions(view: PipelineView, stage: Stage, queue: QueueView): StageLens[] {

@@ -18,7 +18,8 @@ function system(name: string, seed: number, rates: Rates): EvaluatedSystem {
   const at = (rate: number): number => Math.max(0, Math.min(1.2, rate + (rate > 0.95 || rate < 0.03 ? 0 : spread)));
   return {
     name, seed, label: name,
-    stages: [{ label: "M0", teaches: null, results: [] }, ...skills.map((skill, index) => ({ label: `M${index + 1}`, teaches: skill, results: [] }))],
+    // Each stage teaches its skill and halves the ones before it.
+    stages: [null, ...skills].map((teaches, stage) => ({ label: `M${stage}`, teaches, results: skills.flatMap((skill, index) => (["id", "ood"] as const).map((split) => setOf(skill, split, index + 1 > stage ? 0 : 1.1 * 0.5 ** (stage - index - 1), seed))) })),
     results: skills.flatMap((skill, index) => [setOf(skill, "id", at(rates[index] ?? 0), seed), setOf(skill, "ood", at((rates[index] ?? 0) * 0.8), seed)]),
   };
 }
