@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -70,6 +71,13 @@ def peak_memory(device: Device) -> int:
     """Highest memory use of this process so far, in bytes (device memory on CUDA, resident memory elsewhere)."""
     if device.kind == "cuda":
         return torch.cuda.max_memory_allocated(device.index)
+    try:
+        # Not ru_maxrss: Linux hands that on from the process that started this one, however large it was.
+        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
     try:
         import resource
         import sys
