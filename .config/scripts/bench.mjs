@@ -53,7 +53,7 @@ async function main() {
   const args = process.argv.slice(2);
   const names = args.includes("--only") ? args[args.indexOf("--only") + 1].split(",") : Object.keys(parts);
   for (const name of names) if (!(name in parts)) throw new SetupError(`There is no part "${name}": use ${Object.keys(parts).join(", ")}.`);
-  const tools = await setup({ python: names.includes("scoring") ? "bench" : false, browser: names.includes("activation") });
+  const tools = await setup({ python: names.includes("scoring") ? "dev" : false, browser: names.includes("activation") });
   const results = [];
   for (const name of names) {
     say(`measuring ${name}`);

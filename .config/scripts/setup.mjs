@@ -201,14 +201,14 @@ async function locked(work) {
 }
 
 /**
- * Brings the checkout in step. `python`: "run" (what recipes need), "dev" (and pytest, ruff), "bench" (and lm-eval) or false.
+ * Brings the checkout in step. `python`: "run" (what recipes need), "dev" (and pytest, ruff, lm-eval) or false.
  * SEESAW_PYTHON names a Python that already has the packages; then `.venv` is not touched.
  * Returns the programs to use.
  */
 export async function setup({ python = "run", browser = false } = {}) {
   const start = Date.now();
   checkNode();
-  const files = { run: ["requirements.txt"], dev: ["requirements.txt", "requirements-dev.txt"], bench: ["requirements.txt", "requirements-dev.txt", "requirements-bench.txt"] }[python] ?? [];
+  const files = { run: ["requirements.txt"], dev: ["requirements.txt", "requirements-dev.txt"] }[python] ?? [];
   const own = process.env.SEESAW_PYTHON;
   await locked(async () => {
     await npmPackages();

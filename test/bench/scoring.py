@@ -1,6 +1,6 @@
 """Scoring tokens/s of the probe scorer beside a plain transformers loop and lm-eval's loglikelihood, in one run.
 
-Prints one JSON line: [{name, value, unit, target?}]. Needs runner/requirements-bench.txt (lm-eval).
+Prints one JSON line: [{name, value, unit, target?}]. Needs runner/requirements-dev.txt (lm-eval).
 `python test/bench/scoring.py [--repeat N]`.
 
 Two models: the sample's M0 (vocabulary 1,024) and a random Llama with the vocabulary of today's models (151,936), where

@@ -14,8 +14,6 @@ from seesaw_runner.benchmark.results import metrics_of, sample_rows
 from seesaw_runner.journal import Journal
 from seesaw_runner.run_folder import StageError
 
-pytest.importorskip("lm_eval", reason="runner/requirements-bench.txt is not installed")
-
 GENERATED = """\
 task: toy_sums
 dataset_path: json
