@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import type { ProbeColumns } from "../../domain/drift/traceData.ts";
-import type { SqliteDatabase, SqliteDriver, SqliteRow, SqliteStatement, SqliteValue } from "../sqliteDriver.ts";
+import { sqliteTrouble, type SqliteDatabase, type SqliteDriver, type SqliteRow, type SqliteStatement, type SqliteValue } from "../sqliteDriver.ts";
 import type { TraceReader, TraceStore } from "./traceStore.ts";
 import type { ProbeRow, TokenScores, TraceMeta, TraceSummaryRow } from "../../protocol/trace.ts";
 import { schemaVersion } from "../../protocol/runSpec.ts";
@@ -51,6 +51,8 @@ function readMeta(database: SqliteDatabase, path: string): TraceMeta {
 
 function unreadable(path: string, error: unknown): AppError {
   if (AppError.is(error)) return error;
+  // Not damaged: whoever has locked it (a copy, a backup, a database browser) lets go of it again.
+  if (sqliteTrouble(error) === "busy") return new AppError("trace-unreadable", t("The trace {0} is locked by another program. Nothing is lost: close that program, then refresh.", path), { cause: error });
   return new AppError("trace-unreadable", t("The trace {0} is damaged ({1}). Delete it and run the stage again to score these probes.", path, messageOf(error)), { cause: error });
 }
 
