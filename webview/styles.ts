@@ -147,3 +147,38 @@ export const controls = css`
     outline-offset: -1px;
   }
 `;
+
+/** Pages that read like a report: sections with a heading, notes below. */
+export const reportSections = css`
+  section {
+    padding: 12px 16px;
+  }
+  section + section {
+    border-top: 1px solid var(--line);
+  }
+  .head {
+    display: flex;
+    gap: 16px;
+    align-items: baseline;
+    margin-bottom: 8px;
+  }
+  h2 {
+    margin: 0;
+    font-size: 13px;
+    font-weight: 600;
+    line-height: 20px;
+  }
+  p {
+    max-width: 100ch;
+    margin: 6px 0;
+    line-height: 18px;
+    color: var(--dim);
+  }
+  ul {
+    max-width: 100ch;
+    margin: 6px 0 0;
+    padding-left: 18px;
+    line-height: 18px;
+    color: var(--dim);
+  }
+`;

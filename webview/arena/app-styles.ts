@@ -41,24 +41,6 @@ export const appStyles = css`
     border-color: var(--line);
     cursor: default;
   }
-  section {
-    padding: 12px 16px;
-  }
-  section + section {
-    border-top: 1px solid var(--line);
-  }
-  .head {
-    display: flex;
-    gap: 16px;
-    align-items: baseline;
-    margin-bottom: 8px;
-  }
-  h2 {
-    margin: 0;
-    font-size: 13px;
-    font-weight: 600;
-    line-height: 20px;
-  }
   h3 {
     margin: 4px 0;
   }
@@ -66,19 +48,6 @@ export const appStyles = css`
     display: flex;
     flex-wrap: wrap;
     gap: 12px 48px;
-  }
-  p {
-    max-width: 100ch;
-    margin: 6px 0;
-    line-height: 18px;
-    color: var(--dim);
-  }
-  ul {
-    max-width: 100ch;
-    margin: 6px 0 0;
-    padding-left: 18px;
-    line-height: 18px;
-    color: var(--dim);
   }
   .empty.error h2 {
     color: var(--vscode-errorForeground);

@@ -4,7 +4,7 @@ import type { ArenaPageState, ArenaPlan, ArenaProgress, FromArenaPage } from "..
 import type { ArenaResult } from "../../src/domain/arena/arenaResult.ts";
 import { formatPlural } from "../../src/domain/format.ts";
 import { t } from "../../src/util/l10n.ts";
-import { controls, shared } from "../styles.ts";
+import { controls, reportSections, shared } from "../styles.ts";
 import "./arena-confusion.ts";
 import "./arena-cost.ts";
 import "./arena-plane.ts";
@@ -21,7 +21,7 @@ export class ArenaApp extends LitElement {
   declare data: ArenaPageState | null;
   private endpoint: ArenaEndpoint | undefined;
 
-  static override styles = [shared, controls, appStyles];
+  static override styles = [shared, controls, reportSections, appStyles];
 
   constructor() {
     super();

@@ -2,7 +2,7 @@ import { LitElement, css, html, nothing, type TemplateResult } from "lit";
 import { weightMeasures, type WeightMeasure } from "../../src/domain/weights/weightGrid.ts";
 import type { FromWeightsPage, WeightsState } from "../../src/protocol/weightsPage.ts";
 import { t } from "../../src/util/l10n.ts";
-import { controls, shared } from "../styles.ts";
+import { controls, reportSections, shared } from "../styles.ts";
 import "./capability-chart.ts";
 import type { WeightsEndpoint } from "./endpoint.ts";
 import "./heat-map.ts";
@@ -18,6 +18,7 @@ export class WeightsApp extends LitElement {
   static override styles = [
     shared,
     controls,
+    reportSections,
     css`
       :host {
         display: block;
@@ -41,37 +42,6 @@ export class WeightsApp extends LitElement {
         display: flex;
         gap: 6px;
         align-items: center;
-      }
-      section {
-        padding: 12px 16px;
-      }
-      section + section {
-        border-top: 1px solid var(--line);
-      }
-      .head {
-        display: flex;
-        gap: 16px;
-        align-items: baseline;
-        margin-bottom: 8px;
-      }
-      h2 {
-        margin: 0;
-        font-size: 13px;
-        font-weight: 600;
-        line-height: 20px;
-      }
-      p {
-        max-width: 90ch;
-        margin: 6px 0;
-        line-height: 18px;
-        color: var(--dim);
-      }
-      ul {
-        max-width: 90ch;
-        margin: 6px 0 0;
-        padding-left: 18px;
-        line-height: 18px;
-        color: var(--dim);
       }
       .empty.error h2 {
         color: var(--vscode-errorForeground);

@@ -1,14 +1,14 @@
 import { rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import * as vscode from "vscode";
-import type { FromArenaPage, ToArenaPage } from "../../domain/arena/arenaPage.ts";
+import type { ToArenaPage } from "../../domain/arena/arenaPage.ts";
 import type { ArenaResult } from "../../domain/arena/arenaResult.ts";
 import type { Pipeline } from "../../domain/pipeline/pipelineModel.ts";
 import type { StartOptions } from "../../targets/launcher.ts";
 import { t } from "../../util/l10n.ts";
 import type { Log } from "../../util/log.ts";
 import { showFailure } from "../errorMessages.ts";
-import { panelHtml, panelResources } from "../panelHtml.ts";
+import { PageTab } from "../pageTab.ts";
 import type { PipelineView } from "../workspaceModel.ts";
 import { priceText, type ArenaPrice } from "./arenaPrice.ts";
 import type { ArenaReader, ArenaSession } from "./arenaSession.ts";
@@ -34,38 +34,20 @@ export interface ArenaPanelHost {
   log: Log;
 }
 
-/** The one tab of Open Arena. A page is thrown away while it is hidden and says `ready` when it is shown again. */
+/** The one tab of Open Arena. */
 export class ArenaPanel implements vscode.Disposable {
-  private readonly extension: vscode.Uri;
   private readonly host: ArenaPanelHost;
-  private panel: vscode.WebviewPanel | undefined;
-  private session: ArenaSession | undefined;
+  private readonly tab: PageTab<ArenaSession, ToArenaPage>;
 
   constructor(extension: vscode.Uri, host: ArenaPanelHost) {
-    this.extension = extension;
     this.host = host;
+    const page = { viewType: "seesaw.arena", title: () => t("Arena"), script: "arena.js", element: "seesaw-arena-app" };
+    this.tab = new PageTab(extension, page, (post, file) => this.openSession(post, file));
   }
 
   /** Brings the tab to the front, or opens it; `file`: the seesaw.yaml it is about. */
-  async show(file: string | undefined): Promise<void> {
-    if (this.panel !== undefined) {
-      this.session?.show(file);
-      return this.panel.reveal();
-    }
-    const panel = vscode.window.createWebviewPanel("seesaw.arena", t("Arena"), vscode.ViewColumn.Active, { enableScripts: true, localResourceRoots: panelResources(this.extension) });
-    this.panel = panel;
-    const session = await this.openSession((message) => void panel.webview.postMessage(message), file);
-    this.session = session;
-    panel.webview.onDidReceiveMessage((message: FromArenaPage) => session.handle(message));
-    panel.onDidChangeViewState(() => {
-      if (!panel.visible) session.close();
-    });
-    panel.onDidDispose(() => {
-      session.close();
-      this.panel = undefined;
-      this.session = undefined;
-    });
-    panel.webview.html = panelHtml(panel.webview, this.extension, { script: "arena.js", title: t("Arena"), element: "seesaw-arena-app" });
+  show(file: string | undefined): Promise<void> {
+    return this.tab.show(file);
   }
 
   /** Another page: what the tab does, without a webview. */
@@ -94,11 +76,11 @@ export class ArenaPanel implements vscode.Disposable {
 
   /** Runs, pipelines or trust changed. */
   refresh(): void {
-    this.session?.refresh();
+    this.tab.refresh();
   }
 
   dispose(): void {
-    this.panel?.dispose();
+    this.tab.dispose();
   }
 
   /** Says what it will cost, asks, and starts it as a process of its own: it goes on when this window is closed. */

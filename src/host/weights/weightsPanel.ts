@@ -1,43 +1,25 @@
 import * as vscode from "vscode";
-import type { FromWeightsPage, ToWeightsPage } from "../../protocol/weightsPage.ts";
+import type { ToWeightsPage } from "../../protocol/weightsPage.ts";
 import { messageOf } from "../../util/errors.ts";
 import { t } from "../../util/l10n.ts";
-import { panelHtml, panelResources } from "../panelHtml.ts";
+import { PageTab } from "../pageTab.ts";
 import type { PipelineView } from "../workspaceModel.ts";
 import type { WeightsHost, WeightsSession } from "./weightsSession.ts";
 
-/** The one tab of Compare Weights. A page is thrown away while it is hidden and says `ready` when it is shown again. */
+/** The one tab of Compare Weights. */
 export class WeightsPanel implements vscode.Disposable {
-  private readonly extension: vscode.Uri;
   private readonly host: Omit<WeightsHost, "save">;
-  private panel: vscode.WebviewPanel | undefined;
-  private session: WeightsSession | undefined;
+  private readonly tab: PageTab<WeightsSession, ToWeightsPage>;
 
   constructor(extension: vscode.Uri, host: Omit<WeightsHost, "save">) {
-    this.extension = extension;
     this.host = host;
+    const page = { viewType: "seesaw.weights", title: () => t("Compare Weights"), script: "weights.js", element: "seesaw-weights-app" };
+    this.tab = new PageTab(extension, page, (post, file) => this.openSession(post, file));
   }
 
   /** Brings the tab to the front, or opens it; `file`: the seesaw.yaml it is about. */
-  async show(file: string | undefined): Promise<void> {
-    if (this.panel !== undefined) {
-      this.session?.show(file);
-      return this.panel.reveal();
-    }
-    const panel = vscode.window.createWebviewPanel("seesaw.weights", t("Compare Weights"), vscode.ViewColumn.Active, { enableScripts: true, localResourceRoots: panelResources(this.extension) });
-    this.panel = panel;
-    const session = await this.openSession((message) => void panel.webview.postMessage(message), file);
-    this.session = session;
-    panel.webview.onDidReceiveMessage((message: FromWeightsPage) => session.handle(message));
-    panel.onDidChangeViewState(() => {
-      if (!panel.visible) session.close();
-    });
-    panel.onDidDispose(() => {
-      session.close();
-      this.panel = undefined;
-      this.session = undefined;
-    });
-    panel.webview.html = panelHtml(panel.webview, this.extension, { script: "weights.js", title: t("Compare Weights"), element: "seesaw-weights-app" });
+  show(file: string | undefined): Promise<void> {
+    return this.tab.show(file);
   }
 
   /** Another page: what the tab does, without a webview. */
@@ -49,11 +31,11 @@ export class WeightsPanel implements vscode.Disposable {
 
   /** Runs or pipelines changed. */
   refresh(): void {
-    this.session?.refresh();
+    this.tab.refresh();
   }
 
   dispose(): void {
-    this.panel?.dispose();
+    this.tab.dispose();
   }
 }
 

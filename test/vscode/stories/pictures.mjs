@@ -10,6 +10,12 @@ import { driveByKeyboard } from "./literal.mjs";
 export const themes = { dark: "Default Dark Modern", light: "Default Light Modern", "high-contrast": "Default High Contrast" };
 const folderOfPictures = join(root, "media", "screenshots");
 
+/** In the page: writes another path in the place of one, in every text that is shown. */
+function hidePath([path, other]) {
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let text = texts.nextNode(); text !== null; text = texts.nextNode()) if (text.data.includes(path)) text.data = text.data.replaceAll(path, other);
+}
+
 /** Settings of a workbench in a theme, with nothing around what is to be seen. No theme: none of it matters. */
 export function quiet(theme) {
   if (theme === null) return {};
@@ -21,6 +27,7 @@ export function pictureTaker(theme) {
   return async (page, name) => {
     if (theme === null) return;
     mkdirSync(folderOfPictures, { recursive: true });
+    await page.evaluate(hidePath, [root, "~/lm"]); // whose machine it was is nobody's business
     await page.screenshot({ path: join(folderOfPictures, `${name}-${theme}.png`) });
     say(`${theme}: ${name}`);
   };
