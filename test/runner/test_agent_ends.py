@@ -114,7 +114,11 @@ def small_disk(tmp_path):
     run = Run(disk / "run")
     yield run
     run.close()
-    subprocess.run(["umount", str(disk)], check=True)
+    for _ in range(100):  # a process that was killed may hold it for a moment yet
+        if subprocess.run(["umount", str(disk)], capture_output=True).returncode == 0:
+            return
+        time.sleep(0.1)
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
 def fill(run):
