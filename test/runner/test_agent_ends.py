@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
