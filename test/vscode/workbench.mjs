@@ -64,7 +64,7 @@ export async function openSeesaw(page) {
   const there = (ms) => page.locator(".part.sidebar .pane-header", { hasText: "Token Drift" }).first().waitFor({ timeout: ms }).then(() => true, () => false);
   for (let tries = 0; tries < 5; tries++) {
     if (await there(tries === 0 ? 1000 : 4000)) return;
-    await icon.click();
+    await icon.click({ force: true }); // its badge lies over it
   }
   if (!(await there(10_000))) assert.fail("the Seesaw views do not open");
 }
