@@ -41,6 +41,23 @@ export async function chooseStage(views: readonly PipelineView[], target?: NodeT
   return picked?.chosen;
 }
 
+/** The stage on the target that the person picks, where the file names several; undefined when they picked none. */
+export async function chooseTarget(chosen: ChosenStage): Promise<ChosenStage | undefined> {
+  const { pipeline, stage } = chosen;
+  if (pipeline.targets.length < 2) return chosen;
+  const own = (id: string): boolean => id === stage.on;
+  const items = [...pipeline.targets].sort((a, b) => Number(own(b.id)) - Number(own(a.id))).map(({ id, kind, python }) => ({ label: id, description: own(id) ? t("as the file says") : "", detail: python ?? kind }));
+  const picked = await vscode.window.showQuickPick(items, { title: t("Run {0}", stage.id), placeHolder: t("On which target?"), matchOnDetail: true });
+  return picked === undefined ? undefined : onTarget(chosen, picked.label);
+}
+
+/** The same stage on another target, for this once: the file stays as it is. */
+export function onTarget(chosen: ChosenStage, on: string): ChosenStage {
+  if (chosen.stage.on === on) return chosen;
+  const stage = { ...chosen.stage, on };
+  return { ...chosen, stage, pipeline: { ...chosen.pipeline, stages: chosen.pipeline.stages.map((one) => (one.id === stage.id ? stage : one)) } };
+}
+
 function whyNone(views: readonly PipelineView[]): string {
   const broken = views.find(({ pipeline }) => pipeline === null);
   const first = broken?.diagnostics.find(({ severity }) => severity === "error");

@@ -10,7 +10,7 @@ import { readSetting } from "../config.ts";
 import { AppError, messageOf } from "../util/errors.ts";
 import { t } from "../util/l10n.ts";
 import type { Log } from "../util/log.ts";
-import { chooseStage, type ChosenStage } from "./choices.ts";
+import { chooseStage, chooseTarget, type ChosenStage } from "./choices.ts";
 import { showFailure } from "./errorMessages.ts";
 import { pythonCandidates } from "./pythonExtensions.ts";
 import { queuePosition, type QueuedStage, type RunQueue } from "./runQueue.ts";
@@ -51,8 +51,10 @@ export async function runStage(host: RunCommandHost, target?: NodeTarget): Promi
     const { busy } = host.queue;
     const position = queuePosition(host.queue, item.file, item.stage);
     if (busy && position !== null) return void sayQueued(item.stage, position);
-    if (!(await confirmed(await preview(host, current, ahead)))) return;
-    await startOrQueue(host, item, busy ? ahead : null, () => start(host, current, vscode.ProgressLocation.Notification));
+    // What waits its turn is started by the file as it stands then, so only what starts now can go elsewhere.
+    const wanted = busy ? current : await chooseTarget(current);
+    if (wanted === undefined || !(await confirmed(await preview(host, wanted, ahead)))) return;
+    await startOrQueue(host, item, busy ? ahead : null, () => start(host, wanted, vscode.ProgressLocation.Notification));
   } catch (error) {
     await showFailure(title, error, host.log);
   } finally {
