@@ -106,7 +106,7 @@ async function openTraces(): Promise<TraceStore> {
 }
 
 async function openArena(services: Omit<DeskServices, "groups">): Promise<ArenaDesk> {
-  const [{ ArenaDesk }, { probeGroups }] = await Promise.all([import("./targets/arena/arenaDesk.ts"), import("./cli/probeGroups.ts")]);
+  const [{ ArenaDesk }, { probeGroups }] = await Promise.all([import("./targets/arena/arenaDesk.ts"), import("./storage/rows/probeGroups.ts")]);
   return new ArenaDesk({ ...services, groups: probeGroups });
 }
 

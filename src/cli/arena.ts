@@ -15,7 +15,7 @@ import { AppError } from "../util/errors.ts";
 import type { CommandContext, ContextOf } from "./context.ts";
 import { Interrupts } from "./interrupts.ts";
 import { table, type Output } from "./output.ts";
-import { probeGroups } from "./probeGroups.ts";
+import { probeGroups } from "../storage/rows/probeGroups.ts";
 
 interface ArenaOptions {
   only?: string[];

@@ -17,7 +17,7 @@ import { readChainBenchmarks } from "./benchmarkData.ts";
 import { noteUnreadable, readScores } from "./chainData.ts";
 import type { CommandContext, ContextOf } from "./context.ts";
 import { table, type Output } from "./output.ts";
-import { probeGroups } from "./probeGroups.ts";
+import { probeGroups } from "../storage/rows/probeGroups.ts";
 
 interface CompareOptions {
   end?: string;

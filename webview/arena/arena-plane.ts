@@ -1,10 +1,11 @@
-import { LitElement, css, html, nothing, svg, type PropertyValues, type TemplateResult } from "lit";
+import { css, html, nothing, svg, type PropertyValues, type TemplateResult } from "lit";
 import { families, mostTokens, radiusOf, type Family, type Plane, type PlanePoint } from "../../src/domain/arena/arenaCharts.ts";
 import { shapePath } from "../../src/domain/arena/arenaMarks.ts";
 import { nearestPoint, placeLabels, type PlacedLabel } from "../../src/domain/arena/placeLabels.ts";
 import { t } from "../../src/util/l10n.ts";
 import { drawPlane, marksOf, type ArenaPlot, type Mark } from "../chart/arenaPlot.ts";
-import { onThemeChange, readColours } from "../chart/colours.ts";
+import { readColours } from "../chart/colours.ts";
+import { PlotElement } from "../chart/plotElement.ts";
 import { shared } from "../styles.ts";
 import { arenaStyles } from "./arena-styles.ts";
 import { familyName, pointSentence, systemName } from "./wording.ts";
@@ -15,7 +16,7 @@ const labelHeight = 16;
  * The plane of old skills restored against the new one kept. Every system's name is a button beside its mark: pointing at
  * one, or at the mark, or going to it with the arrow keys, brings it to the front and says its numbers below.
  */
-export class ArenaPlane extends LitElement {
+export class ArenaPlane extends PlotElement<ArenaPlot> {
   static override properties = { plane: { attribute: false }, kinds: { attribute: false }, old: { attribute: false }, fresh: { attribute: false }, chosen: { state: true }, stop: { state: true } };
   declare plane: Plane;
   /** Kind of every system, for its name. */
@@ -26,10 +27,8 @@ export class ArenaPlane extends LitElement {
   declare private chosen: string | null;
   /** Index of the name that Tab comes to. */
   declare private stop: number;
-  private plot: ArenaPlot | undefined;
   private marks: Mark[] = [];
   private labels: PlacedLabel[] = [];
-  private leaveTheme: (() => void) | undefined;
 
   static override styles = [
     shared,
@@ -120,18 +119,6 @@ export class ArenaPlane extends LitElement {
     this.stop = 0;
   }
 
-  override connectedCallback(): void {
-    super.connectedCallback();
-    this.leaveTheme = onThemeChange(() => this.draw());
-  }
-
-  override disconnectedCallback(): void {
-    super.disconnectedCallback();
-    this.leaveTheme?.();
-    this.plot?.destroy();
-    this.plot = undefined;
-  }
-
   override render(): TemplateResult {
     const { points } = this.plane;
     const point = points.find(({ id }) => id === this.chosen) ?? null;
@@ -173,9 +160,8 @@ export class ArenaPlane extends LitElement {
   }
 
   /** From anew: with other numbers, or in another theme. */
-  private draw(): void {
-    this.plot?.destroy();
-    this.plot = undefined;
+  protected override draw(): void {
+    this.clear();
     const canvas = this.renderRoot.querySelector("canvas");
     if (canvas === null) return;
     const style = getComputedStyle(this);

@@ -1,9 +1,10 @@
-import { LitElement, css, html, svg, type PropertyValues, type TemplateResult } from "lit";
+import { css, html, svg, type PropertyValues, type TemplateResult } from "lit";
 import type { SweepCurve } from "../../src/domain/arena/arenaCharts.ts";
 import { formatInterval, formatPercent } from "../../src/domain/format.ts";
 import { t } from "../../src/util/l10n.ts";
 import { drawSweep, type ArenaPlot } from "../chart/arenaPlot.ts";
-import { onThemeChange, readColours } from "../chart/colours.ts";
+import { readColours } from "../chart/colours.ts";
+import { PlotElement } from "../chart/plotElement.ts";
 import { dashes } from "../chart/parallelPlot.ts";
 import { shared } from "../styles.ts";
 import { arenaStyles } from "./arena-styles.ts";
@@ -11,11 +12,9 @@ import { arenaStyles } from "./arena-styles.ts";
 const palette = ["--vscode-charts-blue", "--vscode-charts-orange", "--vscode-charts-green", "--vscode-charts-purple", "--vscode-charts-red", "--vscode-charts-yellow"];
 
 /** How the coefficient of a merge decides, a line for each skill; the table below is its legend too. */
-export class ArenaSweep extends LitElement {
+export class ArenaSweep extends PlotElement<ArenaPlot> {
   static override properties = { curve: { attribute: false } };
   declare curve: SweepCurve;
-  private plot: ArenaPlot | undefined;
-  private leaveTheme: (() => void) | undefined;
 
   static override styles = [
     shared,
@@ -54,18 +53,6 @@ export class ArenaSweep extends LitElement {
     `,
   ];
 
-  override connectedCallback(): void {
-    super.connectedCallback();
-    this.leaveTheme = onThemeChange(() => this.draw());
-  }
-
-  override disconnectedCallback(): void {
-    super.disconnectedCallback();
-    this.leaveTheme?.();
-    this.plot?.destroy();
-    this.plot = undefined;
-  }
-
   override render(): TemplateResult {
     const { skills, points } = this.curve;
     return html`<div class="plot"><canvas aria-hidden="true"></canvas></div>
@@ -86,9 +73,8 @@ export class ArenaSweep extends LitElement {
     if (changed.has("curve")) this.draw();
   }
 
-  private draw(): void {
-    this.plot?.destroy();
-    this.plot = undefined;
+  protected override draw(): void {
+    this.clear();
     const canvas = this.renderRoot.querySelector("canvas");
     if (canvas === null) return;
     const style = getComputedStyle(this);

@@ -1,7 +1,8 @@
-import { LitElement, css, html, nothing, type PropertyValues, type TemplateResult } from "lit";
+import { css, html, nothing, type PropertyValues, type TemplateResult } from "lit";
 import type { DriftChart, DriftCheckpoint } from "../../src/protocol/webview.ts";
 import { t } from "../../src/util/l10n.ts";
-import { onThemeChange, readColours } from "../chart/colours.ts";
+import { readColours } from "../chart/colours.ts";
+import { PlotElement } from "../chart/plotElement.ts";
 import { drawPlot, type Plot } from "../chart/plot.ts";
 import { accuracyText, checkpointOf, logprobText, splitName, stopName, stopsOf, stopText, summaryOf, type Stop } from "../chart/stops.ts";
 import { shared } from "../styles.ts";
@@ -10,7 +11,7 @@ import { shared } from "../styles.ts";
  * The chosen skill over the whole chain. A slider for the keyboard (arrows go from stop to stop, Enter chooses), a table for
  * those who do not see it. Fires `toggle`, and `choose` with the checkpoint of a stop.
  */
-export class DriftChartView extends LitElement {
+export class DriftChartView extends PlotElement<Plot> {
   static override properties = { chart: { attribute: false }, checkpoints: { attribute: false }, current: { attribute: false }, open: { attribute: false }, at: { state: true } };
   declare chart: DriftChart;
   declare checkpoints: DriftCheckpoint[];
@@ -19,8 +20,6 @@ export class DriftChartView extends LitElement {
   declare open: boolean;
   /** The stop under the pointer or the keyboard; null: that of the checkpoint that is looked at. */
   declare private at: number | null;
-  private plot: Plot | undefined;
-  private leaveTheme: (() => void) | undefined;
   private stops: Stop[] = [];
 
   static override styles = [
@@ -136,18 +135,6 @@ export class DriftChartView extends LitElement {
   constructor() {
     super();
     this.at = null;
-  }
-
-  override connectedCallback(): void {
-    super.connectedCallback();
-    this.leaveTheme = onThemeChange(() => this.draw());
-  }
-
-  override disconnectedCallback(): void {
-    super.disconnectedCallback();
-    this.leaveTheme?.();
-    this.plot?.destroy();
-    this.plot = undefined;
   }
 
   override willUpdate(changed: PropertyValues): void {
@@ -271,9 +258,8 @@ export class DriftChartView extends LitElement {
   }
 
   /** From anew: with other numbers, or in another theme. */
-  private draw(): void {
-    this.plot?.destroy();
-    this.plot = undefined;
+  protected override draw(): void {
+    this.clear();
     const canvas = this.renderRoot.querySelector("canvas");
     if (canvas === null) return;
     this.plot = drawPlot(canvas, this.chart, readColours(this), () => this.stops[this.index()]?.x ?? null);

@@ -1,8 +1,9 @@
-import { LitElement, css, html, svg, type PropertyValues, type TemplateResult } from "lit";
+import { css, html, svg, type PropertyValues, type TemplateResult } from "lit";
 import { formatInterval, formatPercent } from "../../src/domain/format.ts";
 import type { PageVector } from "../../src/protocol/weightsPage.ts";
 import { t } from "../../src/util/l10n.ts";
-import { onThemeChange, readColours } from "../chart/colours.ts";
+import { readColours } from "../chart/colours.ts";
+import { PlotElement } from "../chart/plotElement.ts";
 import { dashes, drawParallel, type ParallelPlot } from "../chart/parallelPlot.ts";
 import { shared } from "../styles.ts";
 
@@ -10,13 +11,11 @@ import { shared } from "../styles.ts";
 const palette = ["--vscode-charts-blue", "--vscode-charts-yellow", "--vscode-charts-green", "--vscode-charts-purple", "--vscode-charts-red", "--vscode-foreground"];
 
 /** What every checkpoint can do, as lines through one axis a skill and split; the same numbers stand in a table below. */
-export class CapabilityChart extends LitElement {
+export class CapabilityChart extends PlotElement<ParallelPlot> {
   static override properties = { vectors: { attribute: false }, strong: { attribute: false } };
   declare vectors: PageVector[];
   /** Labels of the two checkpoints that are compared. */
   declare strong: string[];
-  private plot: ParallelPlot | undefined;
-  private leaveTheme: (() => void) | undefined;
 
   static override styles = [
     shared,
@@ -83,18 +82,6 @@ export class CapabilityChart extends LitElement {
     `,
   ];
 
-  override connectedCallback(): void {
-    super.connectedCallback();
-    this.leaveTheme = onThemeChange(() => this.draw());
-  }
-
-  override disconnectedCallback(): void {
-    super.disconnectedCallback();
-    this.leaveTheme?.();
-    this.plot?.destroy();
-    this.plot = undefined;
-  }
-
   override render(): TemplateResult {
     const axes = this.vectors[0]?.values ?? [];
     return html`<div class="plot"><canvas aria-hidden="true"></canvas></div>
@@ -120,9 +107,8 @@ export class CapabilityChart extends LitElement {
   }
 
   /** From anew: with other numbers, or in another theme. */
-  private draw(): void {
-    this.plot?.destroy();
-    this.plot = undefined;
+  protected override draw(): void {
+    this.clear();
     const canvas = this.renderRoot.querySelector("canvas");
     if (canvas === null || this.vectors.length === 0) return;
     const style = getComputedStyle(this);

@@ -1,5 +1,4 @@
-import { rename, rm, writeFile } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { writeFile } from "node:fs/promises";
 import * as vscode from "vscode";
 import type { ToArenaPage } from "../../domain/arena/arenaPage.ts";
 import type { ArenaResult } from "../../domain/arena/arenaResult.ts";
@@ -8,6 +7,7 @@ import type { StartOptions } from "../../targets/launcher.ts";
 import { t } from "../../util/l10n.ts";
 import type { Log } from "../../util/log.ts";
 import { showFailure } from "../errorMessages.ts";
+import { openExported, replaceFile } from "../exportedFile.ts";
 import { PageTab } from "../pageTab.ts";
 import type { PipelineView } from "../workspaceModel.ts";
 import { priceText, type ArenaPrice } from "./arenaPrice.ts";
@@ -108,28 +108,12 @@ export class ArenaPanel implements vscode.Disposable {
       const kind = what.toUpperCase();
       const file = await vscode.window.showSaveDialog({ defaultUri: vscode.Uri.joinPath(uri, "..", `${shown?.name ?? "arena"}.arena.${what}`), filters: { [kind]: [what] }, title: t("Export"), saveLabel: t("Export") });
       if (file === undefined) return;
-      await writeWhole(file.fsPath, (await this.host.desk()).report(result, what));
+      const text = (await this.host.desk()).report(result, what);
+      await replaceFile(file.fsPath, (temporary) => writeFile(temporary, text));
       const open = t("Open");
       void vscode.window.showInformationMessage(t("Wrote {0}.", file.fsPath), open).then((answer) => (answer === open ? openExported(file) : undefined));
     } catch (error) {
       await showFailure(t("Export"), error, this.host.log);
     }
-  }
-}
-
-/** A page in the browser, a table in the editor. */
-function openExported(file: vscode.Uri): Thenable<unknown> {
-  const local = vscode.env.remoteName === undefined && vscode.env.uiKind === vscode.UIKind.Desktop;
-  return file.fsPath.endsWith(".html") && local ? vscode.env.openExternal(file) : vscode.commands.executeCommand("vscode.open", file);
-}
-
-/** Writes beside the file and renames: what is open elsewhere is never half a file. */
-async function writeWhole(file: string, text: string): Promise<void> {
-  const temporary = join(dirname(file), `.${basename(file)}.${process.pid}.tmp`);
-  try {
-    await writeFile(temporary, text);
-    await rename(temporary, file);
-  } finally {
-    await rm(temporary, { force: true }).catch(() => {});
   }
 }

@@ -1,5 +1,5 @@
-import { open, rename, rm, writeFile } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { open, writeFile } from "node:fs/promises";
+import { basename } from "node:path";
 import * as vscode from "vscode";
 import { openProbeSet } from "../../domain/drift/driftSelection.ts";
 import type { Pipeline } from "../../domain/pipeline/pipelineModel.ts";
@@ -9,6 +9,7 @@ import { AppError } from "../../util/errors.ts";
 import { inEnglish } from "../../util/l10n.ts";
 import { resolveSelection, type ResolvedSelection } from "../drift/driftChoices.ts";
 import type { DriftPicture } from "../drift/driftSession.ts";
+import { openExported, replaceFile } from "../exportedFile.ts";
 import type { WorkspaceModel } from "../workspaceModel.ts";
 import { scoredChain, type ScoreSource } from "./scores.ts";
 
@@ -119,22 +120,4 @@ async function withExportProgress(file: vscode.Uri, work: (signal: AbortSignal) 
   const label = vscode.l10n.t("Open");
   // Not waited for: the command is done, the message may stay.
   void vscode.window.showInformationMessage(vscode.l10n.t("Wrote {0}.", file.fsPath), label).then((answer) => (answer === label ? openExported(file) : undefined));
-}
-
-/** A page in the browser, a table in the editor. */
-function openExported(file: vscode.Uri): Thenable<unknown> {
-  return file.fsPath.endsWith(".html") && vscode.env.remoteName === undefined && vscode.env.uiKind === vscode.UIKind.Desktop ? vscode.env.openExternal(file) : vscode.commands.executeCommand("vscode.open", file);
-}
-
-/** Writes beside the file and renames: what is open elsewhere is never half a file, and a cancelled export leaves none. */
-async function replaceFile(file: string, write: (temporary: string) => Promise<void>): Promise<void> {
-  const temporary = join(dirname(file), `.${basename(file)}.${process.pid}.tmp`);
-  try {
-    await write(temporary);
-    await rename(temporary, file);
-  } catch (error) {
-    await rm(temporary, { force: true }).catch(() => {});
-    if (AppError.is(error)) throw error;
-    throw new AppError("not-writable", vscode.l10n.t("{0} could not be written: {1}", file, error instanceof Error ? error.message : String(error)), { cause: error });
-  }
 }

@@ -1,8 +1,8 @@
-import type { ProbeSet } from "../domain/drift/driftSelection.ts";
-import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
-import { readRowGroups } from "../storage/rows/rowGroups.ts";
-import type { RunRecord } from "../storage/runs/runStore.ts";
-import { messageOf } from "../util/errors.ts";
+import type { ProbeSet } from "../../domain/drift/driftSelection.ts";
+import type { Pipeline } from "../../domain/pipeline/pipelineModel.ts";
+import { readRowGroups } from "./rowGroups.ts";
+import type { RunRecord } from "../runs/runStore.ts";
+import { messageOf } from "../../util/errors.ts";
 
 export interface ProbeGroups {
   groupOf(set: ProbeSet, line: number): string | undefined;
