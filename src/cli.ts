@@ -4,7 +4,9 @@ import { addArena } from "./cli/arena.ts";
 import { addCheckpoints } from "./cli/checkpoints.ts";
 import { addCompare } from "./cli/compare.ts";
 import { CommandContext } from "./cli/context.ts";
+import { addConfirm } from "./cli/confirm.ts";
 import { addDrift } from "./cli/drift.ts";
+import { addFlags } from "./cli/flags.ts";
 import { exitCodeHelp, exitCodeOf, exitCodes } from "./cli/exitCodes.ts";
 import { failureOf } from "./cli/failure.ts";
 import { addGate } from "./cli/gate.ts";
@@ -35,7 +37,7 @@ const program = new Command("seesaw")
   .showSuggestionAfterError()
   .exitOverride();
 
-for (const add of [addInit, addValidate, addRun, addStatus, addLogs, addStop, addCheckpoints, addDrift, addTokens, addBenchmark, addCompare, addPlan, addWeights, addArena, addReplay, addReport, addGate]) add(program, contextOf);
+for (const add of [addInit, addValidate, addRun, addStatus, addLogs, addStop, addCheckpoints, addFlags, addConfirm, addDrift, addTokens, addBenchmark, addCompare, addPlan, addWeights, addArena, addReplay, addReport, addGate]) add(program, contextOf);
 for (const command of [program, ...program.commands]) addGlobalOptions(command.exitOverride());
 // A reader that closes the pipe early (`| head`) has seen what it wanted.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? exitCodes.ok : exitCodes.failed));

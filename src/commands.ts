@@ -46,6 +46,8 @@ const table: Record<CommandId, Command> = {
   "seesaw.compareWeights": { needs: "nothing", enabled: (host, target) => host.weights.show(target?.file) },
   "seesaw.openArena": { needs: "nothing", enabled: (host, target) => host.arena.show(target?.file) },
   "seesaw.setUpRunner": { needs: "trust", enabled: setUpRunner },
+  "seesaw.confirmFlag": { needs: "trust", enabled: async (host, target) => (await import("./host/flags/confirmFlag.ts")).confirmFlag(host, target) },
+  "seesaw.setWebhook": { needs: "nothing", enabled: async (host) => (await import("./host/flags/setWebhook.ts")).setWebhook(host) },
   "seesaw.openSample": { needs: "nothing", enabled: (host) => openSample(host.extension) },
   "seesaw.refresh": { needs: "nothing", enabled: refresh },
   "seesaw.showLog": { needs: "nothing", enabled: (host) => host.log.show() },

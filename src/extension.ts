@@ -29,7 +29,7 @@ export function activate(context: vscode.ExtensionContext): SeesawApi {
   try {
     const services = createServices({ log, extensionDir: context.extensionUri.fsPath, storageDir: context.globalStorageUri.fsPath });
     store.add(services);
-    const host = createHost(services, log, context.extensionUri, store);
+    const host = createHost(services, log, context.extensionUri, context.secrets, store);
     store.add(registerCommands(host, log));
     const activation = time();
     log.info(`Activated in ${activation.wallMs.toFixed(1)} ms (${activation.cpuMs.toFixed(1)} ms of work).`);

@@ -24,6 +24,8 @@ export const commandIds = [
   "seesaw.compareWeights",
   "seesaw.openArena",
   "seesaw.setUpRunner",
+  "seesaw.confirmFlag",
+  "seesaw.setWebhook",
   "seesaw.openSample",
   "seesaw.refresh",
   "seesaw.showLog",
@@ -58,14 +60,21 @@ export const contextKeys = { "seesaw.ready": true, "seesaw.hasPipeline": true, "
 /** Settings, with the type of their value. */
 export interface Settings {
   "seesaw.python.path": string;
+  "seesaw.arena.jobs": number;
   /** What dataset files say about their rows. */
   "seesaw.rows.codeLens": boolean;
   "seesaw.rows.decorations": boolean;
   "seesaw.rows.hover": boolean;
   "seesaw.pipeline.codeLens": boolean;
+  /** Also what the report card does not bear out. */
+  "seesaw.flags.watch": boolean;
+  /** A message when a loss is confirmed, at most one a run. */
+  "seesaw.flags.notify": boolean;
+  /** Name of the secret that holds the webhook's address; empty: none is told. */
+  "seesaw.flags.webhook": string;
 }
 export type SettingKey = keyof Settings;
-export const settingKeys = { "seesaw.python.path": true, "seesaw.rows.codeLens": true, "seesaw.rows.decorations": true, "seesaw.rows.hover": true, "seesaw.pipeline.codeLens": true } as const satisfies Record<SettingKey, true>;
+export const settingKeys = { "seesaw.python.path": true, "seesaw.arena.jobs": true, "seesaw.rows.codeLens": true, "seesaw.rows.decorations": true, "seesaw.rows.hover": true, "seesaw.pipeline.codeLens": true, "seesaw.flags.watch": true, "seesaw.flags.notify": true, "seesaw.flags.webhook": true } as const satisfies Record<SettingKey, true>;
 
 /** `contextValue` of tree items: what the menus of package.json match on. */
 export type TreeContext = "pipeline" | "stage" | "stage.live" | "stage.queued" | "stage.paused" | "run" | "run.live" | "run.resumable" | "checkpoint" | "skill" | "note";

@@ -10,6 +10,7 @@ import { LedgerReader, type LedgerReading, type RunFolder } from "./storage/runs
 import type { DatasetReader } from "./storage/datasets/datasetReader.ts";
 import type { ArenaDesk, DeskServices } from "./targets/arena/arenaDesk.ts";
 import type { TraceStore } from "./storage/traces/traceStore.ts";
+import type { Confirmer } from "./targets/confirmer.ts";
 import type { CostPlanner } from "./targets/costPlanner.ts";
 import { FileHasher } from "./targets/hashFiles.ts";
 import { Launcher } from "./targets/launcher.ts";
@@ -19,6 +20,9 @@ import { WeightReader } from "./targets/weightReader.ts";
 import type { ReplayReading } from "./domain/report/reportInput.ts";
 import type { ChainRuns } from "./storage/runs/replaySummaries.ts";
 import type { Scorer } from "./inference/scorer.ts";
+import type { ChainRun } from "./domain/run/chain.ts";
+import type { FlagFacts } from "./domain/run/flagCard.ts";
+import type { ReportCard } from "./protocol/reportCard.ts";
 import { messageOf } from "./util/errors.ts";
 import type { Log } from "./util/log.ts";
 
@@ -38,6 +42,8 @@ export interface Services {
   readonly costs: CostPlanner;
   /** How far two checkpoints are apart in weight space. */
   readonly weights: WeightReader;
+  /** Holds a flag against further prompts. */
+  readonly confirmer: Pick<Confirmer, "confirm">;
   /** The arena of a pipeline, for a window. */
   arena(): Promise<ArenaDesk>;
   /** What waits for its turn, kept beside the runs. */
@@ -46,6 +52,9 @@ export interface Services {
   readonly setup: RunnerSetup;
   /** What each stage of a chain replayed. */
   replay(data: ChainRuns): Promise<ReplayReading>;
+  /** The report card of this installation, and which replay rows are nearest to what a flag was raised on. */
+  flagFacts(runs: readonly ChainRun[]): Promise<FlagFacts>;
+  reportCard(): Promise<ReportCard | null>;
   /** AppError("sqlite-missing") when no SQLite can be loaded. */
   traces(): Promise<TraceStore>;
   /** Which row of which file has which hash. In memory where SQLite or its file cannot be used. */
@@ -78,11 +87,14 @@ export function createServices({ log, extensionDir, storageDir }: ServiceOptions
     runs,
     launcher,
     costs,
+    confirmer: { confirm: async (...asked) => new (await import("./targets/confirmer.ts")).Confirmer({ runnerDir: join(extensionDir, "runner"), log }).confirm(...asked) },
     weights: new WeightReader({ runnerDir: join(extensionDir, "runner"), hasher, log }),
-    arena: () => (arena ??= openArena({ runs, costs, traces: () => (traces ??= openTraces()), cli: cliOf(extensionDir) })),
+    arena: () => (arena ??= openArena({ runs, costs, launcher, traces: () => (traces ??= openTraces()), cli: cliOf(extensionDir) })),
     queue: new QueueStore(),
     setup: new RunnerSetup({ runnerDir: join(extensionDir, "runner"), log }),
     replay: async (data) => (await import("./storage/runs/replaySummaries.ts")).replaySummaries(data),
+    flagFacts: async (runs) => (await import("./storage/runs/flagFacts.ts")).readFlagFacts(extensionDir, runs, () => (traces ??= openTraces())),
+    reportCard: async () => (await import("./storage/runs/flagFacts.ts")).readReportCard(extensionDir),
     traces: () => (traces ??= openTraces()),
     rows: () => (rows ??= openRows(storageDir, log)),
     countRows: async (path, signal) => {
@@ -105,9 +117,9 @@ async function openTraces(): Promise<TraceStore> {
   return new SqliteTraceStore(await loadSqlite());
 }
 
-async function openArena(services: Omit<DeskServices, "groups">): Promise<ArenaDesk> {
-  const [{ ArenaDesk }, { probeGroups }] = await Promise.all([import("./targets/arena/arenaDesk.ts"), import("./storage/rows/probeGroups.ts")]);
-  return new ArenaDesk({ ...services, groups: probeGroups });
+async function openArena(services: Omit<DeskServices, "groups" | "routes">): Promise<ArenaDesk> {
+  const [{ ArenaDesk }, { probeGroups }, { readRoutes }] = await Promise.all([import("./targets/arena/arenaDesk.ts"), import("./storage/rows/probeGroups.ts"), import("./storage/runs/routerRoutes.ts")]);
+  return new ArenaDesk({ ...services, groups: probeGroups, routes: readRoutes });
 }
 
 /** The command line of this installation; run from sources, its source. */

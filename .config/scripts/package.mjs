@@ -57,6 +57,8 @@ const shipped = [
   "media/seesaw.schema.json",
   "media/walkthrough/",
   "media/sample/",
+  "media/battery/card.json",
+  "REPORT_CARD.md",
   "l10n/",
   "runner/probe.py",
   "runner/requirements.txt",

@@ -247,6 +247,8 @@ def classify(ended):
         return {"kind": "cancelled"}
     if asked.startswith("signal:"):
         return {"kind": "killed", "signal": asked[len("signal:") :]}
+    if said == "paused":
+        return {"kind": "paused", "flag": str(outcome.get("flag", "")), "step": outcome.get("step") or 0}
     if said == "out-of-memory":
         return {"kind": "out-of-memory", "message": message}
     if evidence:

@@ -62,12 +62,13 @@ def attempt_number(folder: Path) -> int:
     return int(folder.name.rpartition("-")[2])
 
 
-def write_outcome(folder: Path, code: str, message: str, where: str | None = None) -> None:
+def write_outcome(folder: Path, code: str, message: str, where: str | None = None, **more: Any) -> None:
     """What this process says of its own end. The first one stands: of several processes the first to fail knows why.
+    more: further fields, of `paused` and `flag-stop`.
 
     Never raises: a full disk must not hide the error that is being reported.
     """
-    value = {"v": 1, "code": code, "message": message, **({"where": where} if where else {})}
+    value = {"v": 1, "code": code, "message": message, **({"where": where} if where else {}), **more}
     temporary = folder / f"outcome.json.{os.getpid()}.tmp"
     try:
         with open(temporary, "w", encoding="utf-8") as handle:

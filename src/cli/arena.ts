@@ -1,15 +1,17 @@
-import { InvalidArgumentError, type Command } from "commander";
+import { InvalidArgumentError, Option, type Command } from "commander";
 import { availableParallelism } from "node:os";
 import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { arenaCsv } from "../domain/arena/arenaCsv.ts";
-import type { ArenaEntry, ArenaResult, Share } from "../domain/arena/arenaResult.ts";
+import { arenaCsv, arenaTables, type ArenaTable } from "../domain/arena/arenaCsv.ts";
+import { missingTexts } from "../domain/arena/arenaText.ts";
+import { arenaResult, type ArenaEntry, type ArenaResult, type Share } from "../domain/arena/arenaResult.ts";
 import { formatNumber, formatPercent, formatPlural } from "../domain/format.ts";
 import { verdictOf } from "../domain/evaluation/evaluationText.ts";
 import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
+import { readRoutes } from "../storage/runs/routerRoutes.ts";
 import { runsFolder } from "../storage/runs/runStore.ts";
 import { arenaFolder, type ArenaSeed } from "../targets/arena/arenaFiles.ts";
-import { readArena } from "../targets/arena/arenaReading.ts";
+import { pricedOnce, readArena } from "../targets/arena/arenaReading.ts";
 import { readSeeds, runArena, type ArenaEvent } from "../targets/arena/arenaRunner.ts";
 import { AppError } from "../util/errors.ts";
 import type { CommandContext, ContextOf } from "./context.ts";
@@ -23,7 +25,7 @@ interface ArenaOptions {
   jobs?: number;
   dryRun?: boolean;
   results?: boolean;
-  csv?: boolean;
+  csv?: ArenaTable;
   html?: string;
   python?: string;
 }
@@ -39,7 +41,8 @@ Examples:
   seesaw arena --only replay-10 joint
   seesaw arena --results             the table of what is there, nothing run
   seesaw arena --results --html arena.html
-  seesaw arena --results --csv > arena.csv`;
+  seesaw arena --results --csv > arena.csv
+  seesaw arena --results --csv tests > tests.csv`;
 
 export function addArena(program: Command, contextOf: ContextOf): void {
   program
@@ -50,13 +53,13 @@ export function addArena(program: Command, contextOf: ContextOf): void {
     .option("-j, --jobs <n>", "seeds that run at the same time (default 1)", wholeNumber)
     .option("--dry-run", "list the stages and their cost; nothing is run")
     .option("--results", "show what there is; nothing is run")
-    .option("--csv", "the numbers of every chart as CSV on stdout")
+    .addOption(new Option("--csv [table]", "a table as CSV on stdout: the numbers of every chart (scores), the paired tests, …").choices(arenaTables).preset("scores"))
     .option("--html <file>", "write a report that is one file")
     .option("--python <path>", "the Python to use (default: SEESAW_PYTHON, the target's, .venv, PATH)")
     .addHelpText("after", help)
     .action(async (options: ArenaOptions, command: Command) => {
       const context = contextOf(command);
-      if (options.csv === true && context.json) throw new AppError("usage", "Give either --csv or --json, not both.");
+      if (options.csv !== undefined && context.json) throw new AppError("usage", "Give either --csv or --json, not both.");
       const pipeline = await context.pipeline();
       const chosen = { ...(options.only !== undefined && { only: options.only }), ...(options.seeds !== undefined && { seeds: options.seeds }) };
       if (options.dryRun === true) return void (await dryRun(context, await readSeeds(context.services, pipeline, chosen)));
@@ -117,7 +120,7 @@ async function show(context: CommandContext, pipeline: Pipeline, seeds: readonly
   const { services, out } = context;
   const runs = seeds[0] === undefined ? [] : (await services.runs.list(seeds[0].pipeline.root)).runs;
   const groups = await probeGroups(pipeline, runs);
-  const result = await readArena({ runs: services.runs, costs: services.costs, traces: await services.traces(), groupOf: groups.groupOf }, pipeline, seeds);
+  const result = arenaResult(await readArena({ runs: services.runs, costs: pricedOnce(services.costs), traces: await services.traces(), groupOf: groups.groupOf, routes: readRoutes }, pipeline, seeds));
   if (options.html !== undefined) {
     const { arenaHtml } = await import("../domain/arena/arenaHtml.ts");
     const file = resolve(context.cwd, options.html);
@@ -125,7 +128,7 @@ async function show(context: CommandContext, pipeline: Pipeline, seeds: readonly
     out.note(`Written to ${file}.`);
   }
   if (context.json) out.json(result);
-  else if (options.csv === true) process.stdout.write(arenaCsv(result));
+  else if (options.csv !== undefined) process.stdout.write(arenaCsv(result, options.csv));
   else out.print(resultText(result, out, seeds.map(({ pipeline: { root } }) => runsFolder(root)).length > 0 ? arenaFolder(pipeline.root) : ""));
 }
 
@@ -133,7 +136,7 @@ function resultText(result: ArenaResult, out: Output, folder: string): string {
   const skills = Object.keys(result.entries.find(({ scores }) => scores !== null)?.scores?.skills ?? {});
   const header = ["system", ...skills, "old skills", "95 %", "new skill", "95 %", "OOD", "vs chain, old", "p*", "seeds", "tokens", "s"];
   const rows = result.entries.filter(({ scores }) => scores !== null).map((entry) => rowOf(entry, skills, result, out));
-  const missing = result.entries.flatMap(({ id, missing: why }) => why.map((sentence) => out.paint("yellow", `${id}: ${sentence}`)));
+  const missing = result.entries.flatMap((entry) => missingTexts(entry).map((sentence) => out.paint("yellow", `${entry.id}: ${sentence}`)));
   const right = header.flatMap((_, column) => (column === 0 ? [] : [column]));
   return [
     out.paint("bold", `${result.pipeline}: ${formatPlural(result.seeds.length, "seed")}, budget ${result.budget}`),

@@ -1,4 +1,5 @@
 import { buildChain, type Chain } from "../domain/run/chain.ts";
+import { withoutWatch } from "../domain/run/flagEpisode.ts";
 import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import type { RunRecord, UnreadableRun } from "../storage/runs/runStore.ts";
 import type { TraceStore } from "../storage/traces/traceStore.ts";
@@ -19,8 +20,11 @@ export interface ScoredChain extends ChainData {
   traces: TraceStore;
 }
 
-export async function readChain(services: Services, pipeline: Pipeline): Promise<ChainData> {
-  const { runs, unreadable } = await services.runs.list(pipeline.root);
+/** `watch`: with the warnings that the report card does not bear out. */
+export async function readChain(services: Services, pipeline: Pipeline, watch = false): Promise<ChainData> {
+  const { runs: all, unreadable } = await services.runs.list(pipeline.root);
+  const card = watch ? null : await services.reportCard();
+  const runs = all.map((run) => withoutWatch(run, card));
   const chain = buildChain(pipeline, runs);
   for (const checkpoint of chain.checkpoints) {
     const broken = checkpoint.status === "missing" ? unreadable.find(({ id }) => stageOfRunId(id) === checkpoint.stage) : undefined;

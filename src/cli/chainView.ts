@@ -2,6 +2,8 @@ import { flagsOfRun } from "../domain/run/flagText.ts";
 import { formatDuration, formatNumber } from "../domain/format.ts";
 import { ownCommand, type OwnCommand } from "../domain/pipeline/ownCommand.ts";
 import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
+import { hidesWatch } from "../domain/run/flagEpisode.ts";
+import type { ReportCard } from "../protocol/reportCard.ts";
 import { reasonText } from "../domain/run/reasonText.ts";
 import { runSeconds } from "../domain/run/reduceRun.ts";
 import { flagMark } from "../domain/drift/skillsTable.ts";
@@ -24,7 +26,11 @@ export class ChainView {
   private flagsSeen = 0;
   private readonly shownStates = new Map<string, string>();
 
-  constructor(context: CommandContext, pipeline: Pipeline, interrupts: Interrupts) {
+  private readonly card: ReportCard | null;
+
+  /** `card`: what it says of a detector decides whether a warning is news before the check confirmed it. */
+  constructor(context: CommandContext, pipeline: Pipeline, interrupts: Interrupts, card: ReportCard | null = null) {
+    this.card = card;
     this.context = context;
     this.pipeline = pipeline;
     this.interrupts = interrupts;
@@ -79,7 +85,7 @@ export class ChainView {
     const flagged = failOn !== undefined && (states.includes("confirmed") || (failOn === "drifting" && states.includes("drifting")));
     if (failed !== null || flagged) process.exitCode = exitCodes.failed;
     if (json) out.json({ event: "result", ok: failed === null, runs: runs.map(({ id, stage, state }) => ({ id, stage, status: state.status })) });
-    if (failed && !json) out.note(`The chain stopped at ${failed.stage}: \`seesaw logs ${failed.stage}\` shows its output, \`seesaw run ${failed.stage} --resume\` goes on with it.`);
+    if (failed && !json) out.note(failed.state.status === "paused" ? `The chain waits at ${failed.stage}: \`seesaw flags\` says why, \`seesaw run ${failed.stage} --resume\` goes on with it.` : `The chain stopped at ${failed.stage}: \`seesaw logs ${failed.stage}\` shows its output, \`seesaw run ${failed.stage} --resume\` goes on with it.`);
     if (flagged && !json) out.note(`A flag is ${failOn}: exit code 1, as --fail-on asks.`);
   }
 
@@ -97,7 +103,7 @@ export class ChainView {
     for (const flag of flags.slice(this.flagsSeen)) {
       if (json) out.json({ event: "flag", run: run.id, stage: run.stage, skill: flag.skill, split: flag.split, step: flag.step, state: flag.state, text: flag.text });
       // A test that did not confirm changes the flag's text, not its state: no news for this line.
-      else if (flag.state !== "not-measurable" && this.shownStates.get(flag.id) !== flag.state) out.print(`  ${out.paint(flag.state === "confirmed" ? "red" : flag.state === "recovered" ? "green" : "yellow", flagMark(flag.state))} ${flag.title} ${out.paint("dim", `at step ${flag.step} of ${run.stage}`)}`);
+      else if (flag.state !== "not-measurable" && (flag.state === "confirmed" || !hidesWatch(this.card, flag.flag)) && this.shownStates.get(flag.id) !== flag.state) out.print(`  ${out.paint(flag.state === "confirmed" ? "red" : flag.state === "recovered" ? "green" : "yellow", flagMark(flag.state))} ${flag.title} ${out.paint("dim", `at step ${flag.step} of ${run.stage}`)}`);
       this.shownStates.set(flag.id, flag.state);
     }
     this.flagsSeen = Math.max(this.flagsSeen, flags.length);
@@ -108,6 +114,7 @@ export class ChainView {
     const name = stage.padEnd(this.nameWidth);
     const seconds = runSeconds(state, Date.now() / 1000);
     const took = seconds === null ? "" : formatDuration(seconds);
+    if (state.status === "paused") return `${paint("yellow", "‖")} ${name}  paused${took ? ` after ${took}` : ""}. ${reasonText(state.reason)}`;
     if (state.status !== "done") return `${paint("red", "✗")} ${name}  ${state.status}${took ? ` after ${took}` : ""}. ${reasonText(state.reason)}`;
     const parts = [`M${spec.index}`, `${state.step} steps`, took, state.loss === null ? "" : `loss ${formatNumber(state.loss, 3)}`];
     const probing = state.probeShare === null ? "" : paint("dim", `probing ${formatNumber(state.probeShare * 100, 0)} % of the time`);

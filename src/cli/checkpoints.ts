@@ -1,10 +1,7 @@
 import type { Command } from "commander";
-import { falseAlarmText, flagsInTimeOrder, type FlagEntry } from "../domain/run/flagText.ts";
 import { formatInterval, formatPercent } from "../domain/format.ts";
 import { flagMark, skillsTable, type SkillsTable } from "../domain/drift/skillsTable.ts";
-import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import type { FlagState } from "../protocol/journal.ts";
-import { splitFlags } from "../domain/report/unwatched.ts";
 import { noteUnreadable, readChain, type ChainData } from "./chainData.ts";
 import type { ContextOf } from "./context.ts";
 import { table, type Output } from "./output.ts";
@@ -20,20 +17,6 @@ export function addCheckpoints(program: Command, contextOf: ContextOf): void {
       const skills = skillsTable(data.pipeline.skills, data.chain);
       if (context.json) context.out.json(checkpointsJson(data, skills));
       else context.out.print(checkpointsText(skills, context.out));
-      noteUnreadable(data, context.out);
-    });
-
-  program
-    .command("flags")
-    .description("early warnings of all stages in time order, with the numbers behind them")
-    .addHelpText("after", "\nExamples:\n  seesaw flags\n  seesaw flags --json")
-    .action(async (_options: object, command: Command) => {
-      const context = contextOf(command);
-      const data = await readChain(context.services, await context.pipeline());
-      const { chain, pipeline } = data;
-      const flags = flagsInTimeOrder(chain);
-      if (context.json) context.out.json({ v: 1, alpha: pipeline.flags.alpha, flags: flags.map(({ run, stage, skill, split, step, state, title, text, t, flag }) => ({ run, stage, skill, split, step, state, title, text, t, value: flag.value, lower: flag.lower, threshold: flag.threshold, test: flag.test ?? null })) });
-      else context.out.print(flagsText(flags, pipeline, context.out));
       noteUnreadable(data, context.out);
     });
 }
@@ -72,17 +55,6 @@ export function flagPaint(state: FlagState, text: string, out: Output): string {
 
 function accuracyStyle(accuracy: number): "green" | "yellow" | "red" {
   return accuracy >= 0.8 ? "green" : accuracy >= 0.4 ? "yellow" : "red";
-}
-
-export function flagsText(all: readonly FlagEntry[], pipeline: Pipeline, out: Output): string {
-  const { flags, unwatched } = splitFlags(all);
-  const lines = flags.map((flag) => `${flagPaint(flag.state, `${flagMark(flag.state)} ${flag.stage} step ${flag.step}`, out)}  ${flag.text}`);
-  return [
-    lines.length === 0 ? "No flags were raised." : lines.join("\n"),
-    "",
-    ...unwatched.map((sentence) => out.paint("dim", sentence)),
-    out.paint("dim", falseAlarmText(pipeline.flags.alpha)),
-  ].join("\n");
 }
 
 function checkpointsJson({ pipeline, chain }: ChainData, { columns, rows }: SkillsTable): object {

@@ -74,7 +74,7 @@ async function systemOf(context: CommandContext, pipeline: Pipeline, end: string
   const { system, problems } = chainSystem({ ...data, groupOf: groups.groupOf, benchmarks: benchmarkSets(measured.found) }, end);
   for (const problem of [...groups.problems, ...measured.problems, ...problems]) context.out.note(context.out.paint("yellow", problem));
   const run = data.chain.checkpoints.find(({ label }) => label === system.label)?.run ?? null;
-  const routing = run === null ? null : await readRoutes(run.dir);
+  const routing = run === null ? null : await readRoutes(run.dir, groups.groupOf);
   if (system.results.length === 0) throw new AppError("not-found", `No check was run at ${system.label} of ${pipeline.name}: run its stage to the end, or name another checkpoint with --end.`);
   return routing === null || routing.length === 0 ? system : { ...system, routing };
 }

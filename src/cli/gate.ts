@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { askedDevice } from "../domain/cost/devices.ts";
+import { benchmarkSets } from "../domain/evaluation/benchmarkChange.ts";
 import { chainSystem } from "../domain/evaluation/chainSystem.ts";
 import { evaluateSystem } from "../domain/evaluation/evaluateSystem.ts";
 import type { EvaluationRow } from "../domain/evaluation/evaluationRow.ts";
@@ -12,6 +13,7 @@ import { parseRouterReport } from "../protocol/routerReport.ts";
 import type { RunRecord } from "../storage/runs/runStore.ts";
 import type { StageCost } from "../domain/cost/stageCost.ts";
 import { AppError } from "../util/errors.ts";
+import { readChainBenchmarks } from "./benchmarkData.ts";
 import { noteUnreadable, readChain, type ChainData } from "./chainData.ts";
 import type { CommandContext, ContextOf } from "./context.ts";
 import { exitCodes } from "./exitCodes.ts";
@@ -22,7 +24,7 @@ export function addGate(program: Command, contextOf: ContextOf): void {
     .command("gate")
     .description("check the chain against the go-live list; exit code 1 with what is missing and how to get it")
     .option("--device <size or name>", "the device it goes live on, e.g. 80GB or H100: base and experts must fit")
-    .addHelpText("after", "\nThe list: a rule router is recorded and the trained one is better by its margin; replay takes only good rows; memory was\ntested with all experts; merge coefficients were swept; every skill has a benchmark with a paired test.\n\nExamples:\n  seesaw gate\n  seesaw gate --device 80GB\n  seesaw gate --json | jq '.items[] | select(.state != \"met\")'")
+    .addHelpText("after", "\nThe list: a rule router is recorded and the trained one is better by its margin; replay takes only good rows; memory was\ntested with all experts; merge coefficients were swept; every skill has a benchmark with a paired test: the lm-eval\ntasks under its `benchmark`, else its own check.\n\nExamples:\n  seesaw gate\n  seesaw gate --device 80GB\n  seesaw gate --json | jq '.items[] | select(.state != \"met\")'")
     .action(async (options: { device?: string }, command: Command) => {
       const context = contextOf(command);
       const device = options.device === undefined ? null : askedDevice(options.device);
@@ -66,8 +68,9 @@ function isObject(text: string | null): boolean {
 
 async function evaluationOf(context: CommandContext, pipeline: Pipeline, data: ChainData): Promise<{ evaluation: EvaluationRow[] | null; why: string | null }> {
   try {
-    const { system, problems } = chainSystem({ ...data, pipeline, traces: await context.services.traces() });
-    for (const problem of problems) context.out.note(context.out.paint("yellow", problem));
+    const measured = await readChainBenchmarks(data.chain);
+    const { system, problems } = chainSystem({ ...data, pipeline, traces: await context.services.traces(), benchmarks: benchmarkSets(measured.found) });
+    for (const problem of [...measured.problems, ...problems]) context.out.note(context.out.paint("yellow", problem));
     return { evaluation: evaluateSystem([system]).rows, why: null };
   } catch (error) {
     if (!AppError.is(error)) throw error;

@@ -24,7 +24,7 @@ probe:
   every: 50 # score all probes every 50 steps; a list of steps or "log" also works
   eval_every: 200 # run the checks, which generate whole answers
 
-flags: { alpha: 0.1, tolerance: 0.2 } # false alarms allowed per run; drift in nats that is still fine
+flags: { alpha: 0.1, tolerance: 2 } # false alarms allowed per run; points of accuracy that may be lost
 
 # Each stage starts from the last checkpoint of the one before.
 stages:

@@ -18,7 +18,7 @@ export function addReport(program: Command, contextOf: ContextOf): void {
       const context = contextOf(command);
       const data = await readScores(context.services, await context.pipeline());
       const file = resolve(context.cwd, options.output);
-      const page = renderReport(reportInput(data, await replaySummaries(data), Date.now()));
+      const page = renderReport(reportInput(data, await replaySummaries(data), Date.now(), await context.services.flagFacts(data.runs)));
       await writePage(file, page);
       if (context.json) context.out.json({ v: 1, file, bytes: Buffer.byteLength(page) });
       else context.out.print(`Wrote ${file}`);

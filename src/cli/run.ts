@@ -56,7 +56,7 @@ export function addRun(program: Command, contextOf: ContextOf): void {
       const stages = chosenStages(pipeline, named, options);
       if (options.detach && (stages.length > 1 || options.all)) return detachChain(context, pipeline);
       const interrupts = new Interrupts();
-      const view = new ChainView(context, pipeline, interrupts);
+      const view = new ChainView(context, pipeline, interrupts, await context.services.reportCard());
       try {
         const start = context.startOptions(options.python, interrupts.signal);
         if (options.detach || options.resume) {

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { buildChain } from "../domain/run/chain.ts";
+import { buildChain, fromName } from "../domain/run/chain.ts";
 import { compareCost, measuredPeak } from "../domain/cost/measured.ts";
 import { formatBytes, formatDuration, formatNumber, formatPlural } from "../domain/format.ts";
 import { runSeconds } from "../domain/run/reduceRun.ts";
@@ -25,7 +25,7 @@ export function addStatus(program: Command, contextOf: ContextOf): void {
       if (context.json) {
         const stages = pipeline.stages.map((stage) => {
           const checkpoint = chain.checkpoints.find((one) => one.stage === stage.id);
-          return { stage: stage.id, label: `M${stage.index}`, from: stage.from, checkpoint: checkpoint?.status ?? "missing", reason: checkpoint?.reason ?? null, newest: chain.newest[stage.id]?.id ?? null };
+          return { stage: stage.id, label: `M${stage.index}`, from: fromName(stage), checkpoint: checkpoint?.status ?? "missing", reason: checkpoint?.reason ?? null, newest: chain.newest[stage.id]?.id ?? null };
         });
         out.json({ v: 1, pipeline: pipeline.file, root: pipeline.root, stages, runs: runs.map(runJson), unreadable });
         return;
@@ -62,7 +62,7 @@ export function addStatus(program: Command, contextOf: ContextOf): void {
     });
 }
 
-const colours = { done: "green", running: "cyan", starting: "cyan", stopping: "yellow", orphan: "yellow" } as const;
+const colours = { done: "green", running: "cyan", starting: "cyan", stopping: "yellow", orphan: "yellow", paused: "yellow" } as const;
 
 function runCells(run: RunRecord, name: string, out: Output): string[] {
   const { state } = run;

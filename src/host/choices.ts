@@ -1,4 +1,5 @@
 import * as vscode from "vscode";
+import { fromName } from "../domain/run/chain.ts";
 import type { Pipeline, Stage } from "../domain/pipeline/pipelineModel.ts";
 import { AppError } from "../util/errors.ts";
 import type { RunRecord } from "../storage/runs/runStore.ts";
@@ -33,7 +34,7 @@ export async function chooseStage(views: readonly PipelineView[], target?: NodeT
     const { view, stage, pipeline } = chosen;
     if (several && stage === pipeline.stages[0]) items.push({ label: view.label, kind: vscode.QuickPickItemKind.Separator });
     const newest = view.chain?.newest[stage.id];
-    const from = stage.from === null ? t("the base model") : stage.from;
+    const from = fromName(stage) ?? t("the base model");
     const icon = newest === undefined ? "circle-large-outline" : statusIcon(newest.state.status).name;
     items.push({ label: `$(${icon}) ${stage.id}`, description: newest === undefined ? t("not run yet") : runLine(newest.state), detail: `${t("{0} from {1}", stage.recipe, from)} · ${stage.data === null ? t("no data of its own") : vscode.workspace.asRelativePath(stage.data)}`, chosen });
   }

@@ -1,5 +1,6 @@
 import * as vscode from "vscode";
 import type { CommandId } from "../ids.ts";
+import type { ReportCard } from "../protocol/reportCard.ts";
 import type { DriftAction, ToWebview } from "../protocol/webview.ts";
 import type { DatasetReader } from "../storage/datasets/datasetReader.ts";
 import type { RunStore } from "../storage/runs/runStore.ts";
@@ -13,6 +14,8 @@ import { messageOf } from "../util/errors.ts";
 import { registerTools } from "./agents/registerTools.ts";
 import { ArenaPanel, type ArenaPanelHost } from "./arena/arenaPanel.ts";
 import { setContext } from "./contextKeys.ts";
+import type { ConfirmHost } from "./flags/confirmFlag.ts";
+import { FlagNotices } from "./flags/flagNotices.ts";
 import { DatasetEditors } from "./datasets/datasetEditor.ts";
 import type { DatasetHost } from "./datasets/datasetSession.ts";
 import { DriftEditors } from "./drift/driftEditors.ts";
@@ -23,6 +26,7 @@ import type { LogChannel } from "./logChannel.ts";
 import { PipelineDiagnostics } from "./pipelineDiagnostics.ts";
 import { LiveScoring, type LiveHost } from "./live/liveScoring.ts";
 import { RowSurfaces } from "./rows/rowSurfaces.ts";
+import { FlagFixes } from "./pipelineFile/flagFixes.ts";
 import { StageLensProvider } from "./pipelineFile/stageLensProvider.ts";
 import { RunFollower } from "./runFollower.ts";
 import { RunQueue } from "./runQueue.ts";
@@ -43,6 +47,9 @@ export interface HostServices {
   queue: QueueStore;
   setup: RunnerSetup;
   replay: ScoreSource["replay"];
+  flagFacts: ScoreSource["flagFacts"];
+  /** What the battery found out about the detector; null: nothing is known. */
+  reportCard(): Promise<ReportCard | null>;
   /** Loads SQLite on first use. */
   traces(): Promise<TraceStore>;
   countRows: RunCommandHost["countRows"];
@@ -50,6 +57,7 @@ export interface HostServices {
   ledgers: DatasetHost["ledgers"];
   openDataset(path: string): Promise<DatasetReader>;
   weights: { drift: WeightsHost["drift"] };
+  confirmer: ConfirmHost["confirmer"];
   /** Loads what an arena needs on first use. */
   arena: ArenaPanelHost["desk"];
   scorer: LiveHost["scorer"];
@@ -75,6 +83,8 @@ export interface Host extends RunCommandHost {
   links: LinkHandler;
   /** Folder of this installation. */
   extension: vscode.Uri;
+  secrets: vscode.SecretStorage;
+  confirmer: ConfirmHost["confirmer"];
   /** Another page on the same data: what the view does, without a webview. */
   openDriftSession(post: (message: ToWebview) => void): DriftSession;
   /** Settles when the workspace was searched for the first time. */
@@ -84,9 +94,9 @@ export interface Host extends RunCommandHost {
 const actionCommands: Record<DriftAction, CommandId> = { runStage: "seesaw.runStage", openPipeline: "seesaw.openPipeline", showLog: "seesaw.showLog" };
 
 /** Builds the surfaces in the order in which they need each other. Nothing is read or started before this returns. */
-export function createHost(services: HostServices, log: LogChannel, extension: vscode.Uri, store: DisposableStore): Host {
+export function createHost(services: HostServices, log: LogChannel, extension: vscode.Uri, secrets: vscode.SecretStorage, store: DisposableStore): Host {
   const pipelines = store.add(new WorkspacePipelines(log));
-  const model = store.add(new WorkspaceModel(pipelines, services.runs, log));
+  const model = store.add(new WorkspaceModel(pipelines, services.runs, log, () => services.reportCard()));
   const cache = store.add(new TraceCache());
   const driftHost: DriftHost = {
     views: () => model.views(),
@@ -167,8 +177,10 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
       reveal: () => drift.show(),
     }),
   );
-  store.add(new PipelineDiagnostics(model));
-  const follower = store.add(new RunFollower(model, queue, log));
+  store.add(new PipelineDiagnostics(model, vscode.Uri.joinPath(extension, "REPORT_CARD.md")));
+  store.add(new FlagFixes(model));
+  const notices = store.add(new FlagNotices(model, secrets, log));
+  const follower = store.add(new RunFollower(model, queue, notices, log));
   store.add(
     model.onDidChange(() => {
       setContext("seesaw.hasPipeline", model.views().length > 0);
@@ -188,10 +200,12 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
   const ready = search(pipelines, model, log);
   const host: Host = {
     ...commandHost,
-    scores: { traces: services.traces, replay: services.replay },
+    scores: { traces: services.traces, replay: services.replay, flagFacts: services.flagFacts },
     setup: services.setup,
     links,
     extension,
+    secrets,
+    confirmer: services.confirmer,
     log,
     pipelines,
     tree,

@@ -1,6 +1,7 @@
 import * as vscode from "vscode";
 import type { Diagnostic, SourceRange } from "../domain/pipeline/pipelineModel.ts";
 import { diagnosticCollectionName } from "../ids.ts";
+import { t } from "../util/l10n.ts";
 import { flagFindings, type FlagFinding } from "./pipelineFile/flagFindings.ts";
 import type { WorkspaceModel } from "./workspaceModel.ts";
 
@@ -14,9 +15,12 @@ const severities: Record<Diagnostic["severity"], vscode.DiagnosticSeverity> = {
 export class PipelineDiagnostics implements vscode.Disposable {
   private readonly collection = vscode.languages.createDiagnosticCollection(diagnosticCollectionName);
   private readonly subscription: vscode.Disposable;
+  private readonly reportCard: vscode.Uri;
   private shown = "";
 
-  constructor(model: WorkspaceModel) {
+  /** `reportCard`: where what is known of the detector can be read at length. */
+  constructor(model: WorkspaceModel, reportCard: vscode.Uri) {
+    this.reportCard = reportCard;
     this.subscription = model.onDidChange(() => this.update(model));
   }
 
@@ -34,20 +38,21 @@ export class PipelineDiagnostics implements vscode.Disposable {
     const byFile = new Map<string, vscode.Diagnostic[]>();
     for (const finding of findings) {
       const uri = vscode.Uri.file(finding.file).toString();
-      byFile.set(uri, [...(byFile.get(uri) ?? []), toVscode(finding)]);
+      byFile.set(uri, [...(byFile.get(uri) ?? []), toVscode(finding, this.reportCard)]);
     }
     this.collection.clear();
     for (const [uri, diagnostics] of byFile) this.collection.set(vscode.Uri.parse(uri), diagnostics);
   }
 }
 
-function toVscode(finding: Diagnostic | FlagFinding): vscode.Diagnostic {
+function toVscode(finding: Diagnostic | FlagFinding, reportCard: vscode.Uri): vscode.Diagnostic {
   const diagnostic = new vscode.Diagnostic(toRange(finding.range), finding.message, severities[finding.severity]);
   diagnostic.source = diagnosticCollectionName;
   diagnostic.code = finding.code;
-  if ("probes" in finding && finding.probes !== null) {
-    const start = new vscode.Location(vscode.Uri.file(finding.probes.file), new vscode.Position(0, 0));
-    diagnostic.relatedInformation = [new vscode.DiagnosticRelatedInformation(start, finding.probes.message)];
+  if ("probes" in finding) {
+    const at = (uri: vscode.Uri, message: string): vscode.DiagnosticRelatedInformation => new vscode.DiagnosticRelatedInformation(new vscode.Location(uri, new vscode.Position(0, 0)), message);
+    const related = [...(finding.probes === null ? [] : [at(vscode.Uri.file(finding.probes.file), finding.probes.message)]), ...(finding.hasCard ? [at(reportCard, t("How often this detector is wrong, and how far ahead it is"))] : [])];
+    if (related.length > 0) diagnostic.relatedInformation = related;
   }
   return diagnostic;
 }

@@ -63,6 +63,7 @@ export function ownerOf({ dir }: RunRecord): string {
 
 function endWords(stage: string, { state }: RunRecord): string {
   if (state.status === "cancelled") return t("{0} was stopped", stage);
+  if (state.reason?.kind === "paused") return t("{0} is paused at step {1} by a flag, and Resume goes on with it", stage, state.reason.step);
   const why = endText(state);
   return why === null ? t("{0} ended as {1}", stage, statusWords[state.status]) : t("{0} ended as {1} ({2})", stage, statusWords[state.status], why.replace(/[.。]$/, ""));
 }

@@ -20,8 +20,10 @@ export class RunFollower implements vscode.Disposable {
   private readonly item: vscode.StatusBarItem;
   private readonly queue: RunQueue;
   private readonly log: Log;
+  private readonly notices: { hasTold(runDir: string): boolean };
 
-  constructor(model: WorkspaceModel, queue: RunQueue, log: Log) {
+  constructor(model: WorkspaceModel, queue: RunQueue, notices: { hasTold(runDir: string): boolean }, log: Log) {
+    this.notices = notices;
     this.queue = queue;
     this.log = log;
     this.item = vscode.window.createStatusBarItem("seesaw.run", vscode.StatusBarAlignment.Left, 10);
@@ -55,7 +57,8 @@ export class RunFollower implements vscode.Disposable {
     for (const dir of ended) {
       this.followed.delete(dir);
       const now = all.find(({ run }) => run.dir === dir);
-      if (now !== undefined) sayEnd(now.run, now.file, this.queue).catch((error: unknown) => this.log.warn(`${now.run.id}: ${messageOf(error)}`));
+      if (now === undefined || (now.run.state.status === "done" && this.notices.hasTold(dir))) continue;
+      sayEnd(now.run, now.file, this.queue).catch((error: unknown) => this.log.warn(`${now.run.id}: ${messageOf(error)}`));
     }
   }
 
@@ -91,6 +94,12 @@ async function sayEnd(run: RunRecord, file: string, queue: RunQueue): Promise<vo
     const show = t("Show Token Drift");
     const chosen = await vscode.window.showWarningMessage(t("Stage {0}: {1}.", run.stage, flagTitle(flag)), show);
     if (chosen === show) await vscode.commands.executeCommand("seesaw.showDrift" satisfies CommandId, { ...target, skill: flag.skill, split: flag.split });
+  } else if (run.state.status === "paused") {
+    const [go, show] = [t("Resume"), t("Show Token Drift")];
+    const waits = queue.isPausedBy(run.dir) ? ` ${t("What is queued waits with it.")}` : "";
+    const chosen = await vscode.window.showWarningMessage(`${t("Stage {0}: {1}", run.stage, ended(endText(run.state) ?? runLine(run.state)))}${waits}`, go, show);
+    if (chosen === go) await vscode.commands.executeCommand("seesaw.resumeRun" satisfies CommandId, target);
+    else if (chosen === show) await vscode.commands.executeCommand("seesaw.showDrift" satisfies CommandId, { ...target, ...(flag !== undefined && { skill: flag.skill, split: flag.split }) });
   } else if (run.state.status !== "done") {
     const paused = queue.isPausedBy(run.dir) ? queue : null;
     if (run.state.status === "cancelled" && paused === null) return;

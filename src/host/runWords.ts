@@ -53,6 +53,7 @@ export const statusWords: Record<RunStatus, string> = {
   get stopping() { return t("stopping"); },
   get orphan() { return t("running without its agent"); },
   get done() { return t("done"); },
+  get paused() { return t("paused by a flag"); },
   get failed() { return t("failed"); },
   get killed() { return t("killed"); },
   get "out-of-memory"() { return t("out of memory"); },

@@ -1,4 +1,5 @@
-import type { ChainCheckpoint, ChainRun } from "../domain/run/chain.ts";
+import { fromName, type ChainCheckpoint, type ChainRun } from "../domain/run/chain.ts";
+import { flagCardText, unreadReplay } from "../domain/run/flagCard.ts";
 import { flagText, flagTitle } from "../domain/run/flagText.ts";
 import { formatBytes, formatPlural } from "../domain/format.ts";
 import type { Stage } from "../domain/pipeline/pipelineModel.ts";
@@ -95,7 +96,7 @@ function stageNode(view: PipelineView, stage: Stage, queue: QueueView): StageNod
         node(view, `${stage.id}/flag/${flag.id}`, {
           label: flagTitle(flag),
           description: t("since step {0}", flag.step),
-          tooltip: flagText(flag, stage.id),
+          tooltip: newest === null ? flagText(flag, stage.id) : `${flagText(flag, stage.id)}\n${flagCardText({ flag, run: newest, runs: view.listing.runs, card: view.card ?? null, replay: unreadReplay(newest) })}`,
           icon: { name: flag.state === "confirmed" ? "arrow-down" : "warning", color: flag.state === "confirmed" ? "list.errorForeground" : "list.warningForeground" },
           context: "note",
           target: { ...target, skill: flag.skill, split: flag.split },
@@ -138,7 +139,7 @@ function runNode(view: PipelineView, run: ChainRun, label: string | null): Stage
 }
 
 function stageTooltip(stage: Stage, newest: ChainRun | null, checkpoint: ChainCheckpoint | null): string {
-  const lines = [t("{0}: {1} from {2}", stage.id, stage.recipe, stage.from ?? t("the base model")), ...(stage.data === null ? [] : [t("data {0}", stage.data)])];
+  const lines = [t("{0}: {1} from {2}", stage.id, stage.recipe, fromName(stage) ?? t("the base model")), ...(stage.data === null ? [] : [t("data {0}", stage.data)])];
   if (newest !== null) lines.push(t("newest run {0}: {1}", newest.id, runLine(newest.state)));
   const reason = newest === null ? null : endText(newest.state);
   if (reason !== null) lines.push(reason);
@@ -164,6 +165,8 @@ export function statusIcon(status: RunStatus): StageNode["icon"] {
       return { name: "loading~spin" };
     case "done":
       return { name: "pass", color: "testing.iconPassed" };
+    case "paused":
+      return { name: "debug-pause", color: "list.warningForeground" };
     case "failed":
     case "out-of-memory":
       return error;

@@ -1,7 +1,11 @@
 import * as vscode from "vscode";
+import { readSetting } from "../config.ts";
 import { buildChain, type Chain } from "../domain/run/chain.ts";
 import type { Diagnostic, Pipeline } from "../domain/pipeline/pipelineModel.ts";
+import { withoutWatch } from "../domain/run/flagEpisode.ts";
 import type { RunListing, RunStore } from "../storage/runs/runStore.ts";
+import type { SettingKey } from "../ids.ts";
+import type { ReportCard } from "../protocol/reportCard.ts";
 import { messageOf } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
 import { isLive } from "./runWords.ts";
@@ -18,6 +22,8 @@ export interface PipelineView {
   diagnostics: readonly Diagnostic[];
   listing: RunListing;
   chain: Chain | null;
+  /** What is known of the detector; absent or null: nothing. */
+  card?: ReportCard | null;
 }
 
 const noRuns: RunListing = { runs: [], unreadable: [] };
@@ -29,6 +35,7 @@ export class WorkspaceModel implements vscode.Disposable {
   private readonly watchers = new Map<string, () => void>();
   private readonly lastGood = new Map<string, Pipeline>();
   private readonly subscription: vscode.Disposable;
+  private readonly settings: vscode.Disposable;
   private current: PipelineView[] = [];
   private running: Promise<void> | null = null;
   private again = false;
@@ -36,12 +43,18 @@ export class WorkspaceModel implements vscode.Disposable {
   private readonly pipelines: WorkspacePipelines;
   private readonly runs: RunStore;
   private readonly log: Log;
+  private readonly reportCard: () => Promise<ReportCard | null>;
+  private card: Promise<ReportCard | null> | null = null;
 
-  constructor(pipelines: WorkspacePipelines, runs: RunStore, log: Log) {
+  constructor(pipelines: WorkspacePipelines, runs: RunStore, log: Log, reportCard: () => Promise<ReportCard | null>) {
+    this.reportCard = reportCard;
     this.pipelines = pipelines;
     this.runs = runs;
     this.log = log;
     this.subscription = pipelines.onDidChange(() => void this.refresh());
+    this.settings = vscode.workspace.onDidChangeConfiguration((event) => {
+      if (event.affectsConfiguration("seesaw.flags.watch" satisfies SettingKey)) void this.refresh();
+    });
   }
 
   views(): readonly PipelineView[] {
@@ -70,6 +83,7 @@ export class WorkspaceModel implements vscode.Disposable {
   dispose(): void {
     this.disposed = true;
     this.subscription.dispose();
+    this.settings.dispose();
     this.changed.dispose();
     for (const stop of this.watchers.values()) stop();
     this.watchers.clear();
@@ -105,8 +119,10 @@ export class WorkspaceModel implements vscode.Disposable {
     }
     if (pipeline !== null) this.lastGood.set(file.uri.fsPath, pipeline);
     const shown = pipeline ?? this.lastGood.get(file.uri.fsPath) ?? null;
+    const card = await (this.card ??= this.reportCard());
+    if (!readSetting("seesaw.flags.watch", file.uri)) listing = { ...listing, runs: listing.runs.map((run) => withoutWatch(run, card)) };
     const chain = shown === null ? null : buildChain(shown, listing.runs);
-    return { uri: file.uri, label: file.label, pipeline, shown, diagnostics, listing, chain };
+    return { uri: file.uri, label: file.label, pipeline, shown, diagnostics, listing, chain, card };
   }
 
   private watchRoots(views: readonly PipelineView[]): void {

@@ -16,6 +16,8 @@ export type FinishReason =
   | { kind: "killed"; signal: string }
   | { kind: "out-of-memory"; message: string }
   | { kind: "cancelled" }
+  /** A skill's `on_flag: pause`: a checkpoint was saved at this step, and the run waits to be resumed. `flag` is `<skill>.<split>`. */
+  | { kind: "paused"; flag: string; step: number }
   | { kind: "lost"; message: string }
   | { kind: "unknown"; message: string };
 
@@ -31,7 +33,9 @@ export type FailureCode =
   | "cancelled"
   | "untrusted"
   | "exception"
-  | "spawn";
+  | "spawn"
+  /** A skill's `on_flag: stop`. */
+  | "flag-stop";
 
 export type Phase = "preflight" | "load" | "probe" | "generate" | "train" | "eval" | "benchmark" | "save";
 
@@ -69,6 +73,32 @@ export interface FlagBody {
   /** For "not-measurable": the sentence that says why. */
   reason?: string;
   test?: PairedTest;
+  /** Which detector watches (src/domain/flags). Absent in files older than the choice: then `nll`, with `lower` as above. */
+  detector?: "nll" | "shift" | "soft" | "strict";
+  /** Unit of `value`, `lower`, `high`, `threshold`: loss is positive. Absent: nats. */
+  unit?: "nats" | "points";
+  /** Upper end of the band that `lower` begins: 90 % together; of `nll`, where `lower` is at `level`, one-sided 90 %. */
+  high?: WireNumber;
+  /** Expected loss in points of accuracy, with its 90 % band. */
+  points?: { estimate: WireNumber; low: WireNumber; high: WireNumber };
+  /** Share of the run's false-alarm budget that this series has used. */
+  spent?: number;
+  /** True below 64 independent rows: a flag may be raised, a calm says little. */
+  weak?: boolean;
+  /** Which tokens the margins are the least of. */
+  margin?: "all" | "decision";
+  /** The rows that moved most, at most five, worst first. */
+  moved?: MovedRow[];
+  /** The smallest drop, in points, that the check on these n rows shows in 4 of 5 cases at its level; null: none of any size. */
+  smallest_drop?: number | null;
+}
+
+/** A probe row that lost ground: `tokens` are indexes into the scored tokens, `change` is that of its margin in nats (negative). */
+export interface MovedRow {
+  row: number;
+  line: number;
+  tokens: number[];
+  change: WireNumber;
 }
 
 export interface ProbeSummary {

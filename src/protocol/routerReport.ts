@@ -18,7 +18,11 @@ export interface RouterReport {
 export interface RouterScore {
   /** `tag`, `keywords`, `tfidf`; `reinforce`, `grpo`. */
   kind: string;
-  /** Share of prompts that the chosen experts answer right, by set: `id`, `ood`, `paraphrase`. */
+  /**
+   * Share of right answers, by set: `id`, `ood`, `paraphrase`: of each prompt the answer of the expert that this router sends
+   * it to (or, with soft weights, of the mixture) passes its skill's check. Not the share of prompts that it sends to their own
+   * skill's expert: that is `routing` of the file.
+   */
   accuracy: Record<string, number>;
 }
 

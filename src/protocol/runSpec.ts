@@ -12,14 +12,21 @@ export interface SkillSpec {
   probes: { id: string; ood?: string };
   check: CheckSpec;
   segments?: SegmentPattern[];
+  /** What the run does when a loss of this skill is confirmed; absent: what `flags` says. */
+  on_flag?: OnFlag;
+  /** The tokens that decide whether an answer is right; absent: what the check decides by. */
+  decision?: DecisionSpec;
   /** The first stage of the pipeline whose id equals the skill's, or null: what the UI calls the skill's own stage. */
   own_stage: string | null;
 }
 
 export interface ProbeSpec {
-  /** Score every n optimizer steps, or at these steps, or at 1,2,3,6,12,… ("log"). Step 0 and the last step always. */
-  every: number | number[] | "log";
-  /** Run the checks on greedy generations at these steps (read like `every`); null: only at step 0 and the last step. */
+  /**
+   * Score every n optimizer steps and at early points, or at these steps, or at 1,2,3,6,12,… ("log"); null: about 25 times
+   * and at early points. Step 0 and the last step always. See `lookSteps`.
+   */
+  every: number | number[] | "log" | null;
+  /** Run the checks on greedy generations every n steps, or at these steps, or at 1,2,3,6,…; null: only at step 0 and the last step. */
   eval_every: number | number[] | "log" | null;
   top_k: number;
   max_new_tokens: number;
@@ -27,11 +34,26 @@ export interface ProbeSpec {
   kl: ("start" | "base")[];
 }
 
+/** What watches the scores between two checks (`src/domain/flags`). */
+export type DetectorName = "soft" | "shift" | "strict" | "nll";
+
+/** What a run does when a loss is confirmed: go on; save and wait for Resume; save and end as failed. */
+export type OnFlag = "inform" | "pause" | "stop";
+
+/** All tokens of a reference, those of its answer, the first five, or those of the named segments. */
+export type DecisionSpec = "all" | "answer" | "first-5" | string[];
+
+/** Runs older than the detectors have only the first two, `tolerance` in nats (of the detector `nll`). */
 export interface FlagSpec {
   /** False-alarm budget per run, over all skills and looks. */
   alpha: number;
-  /** Harmless rise of the sequence NLL, in nats, added to the A/A noise. */
+  /** Harmless loss, in points of accuracy. */
   tolerance: number;
+  detector?: DetectorName;
+  /** For `nll`: harmless rise of the sequence NLL, in nats, added to the A/A noise. */
+  tolerance_nats?: number;
+  /** For skills that do not say it themselves; absent: inform. */
+  on_flag?: OnFlag;
 }
 
 export interface ReplaySpec {

@@ -20,7 +20,8 @@ export interface TraceMeta {
   mask: "generation-block" | "prefix";
   weights_hash: string;
   device: string;
-  noise?: { nll_q99: number; token_q99: number };
+  /** A/A of the stage's start, nats. `margin_sd`, `decision_sd`: of a row's margin; absent in files older than the margins. */
+  noise?: { nll_q99: number; token_q99: number; margin_sd?: number; decision_sd?: number };
 }
 
 export const comparableFields = [

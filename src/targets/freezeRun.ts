@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { CheckSpec } from "../protocol/checks.ts";
 import { schemaVersion, type BenchmarkSpec, type ModelSpec, type PredictedCost, type ReplaySpec, type RunSpec, type SkillSpec } from "../protocol/runSpec.ts";
 import type { Pipeline, Stage } from "../domain/pipeline/pipelineModel.ts";
-import type { Chain, ChainCheckpoint } from "../domain/run/chain.ts";
+import { forkOrigin, type Chain, type ChainCheckpoint } from "../domain/run/chain.ts";
 import { didYouMean } from "../util/nearest.ts";
 import { referenceTarget } from "../domain/pipeline/stageOptions.ts";
 import { joinPath } from "../util/paths.ts";
@@ -70,9 +70,11 @@ export async function planStage(pipeline: Pipeline, stageId: string, chain: Chai
       replay: replay && { ...replay, from: replay.from.map(({ stage: from, data, skill }) => ({ from, skill, data: hashOf(data) })) },
       probe: stage.probe,
       flags: pipeline.flags,
-      skills: skills.map(({ id, probes, check, segments, own_stage }) => ({
+      skills: skills.map(({ id, probes, check, segments, own_stage, on_flag, decision }) => ({
         id,
         own_stage,
+        ...(on_flag !== undefined && on_flag !== "inform" && { on_flag }),
+        ...(decision !== undefined && { decision }),
         segments: segments ?? [],
         probes: { id: hashOf(probes.id), ood: hashOf(probes.ood) },
         check: check.kind === "function" ? { ...check, path: hashOf(functionFile(check, pipeline.root)[0]) } : check,
@@ -141,6 +143,7 @@ async function startOf(pipeline: Pipeline, stage: Stage, chain: Chain, hasher: F
     const { sha256: weightsHash } = await hasher.model(pipeline.base);
     return { start: { checkpoint: pipeline.base, label: "M0", run: null, step: null }, weightsHash, startNote: null };
   }
+  if (stage.fromStep != null) return forkStart(stage, stage.fromStep, chain, hasher);
   const parent = checkpointOf(chain, stage.from);
   if (!parent?.run || parent.path === null) {
     throw new AppError(
@@ -152,6 +155,23 @@ async function startOf(pipeline: Pipeline, stage: Stage, chain: Chain, hasher: F
   const { sha256 } = await hasher.model(path); // also finds out whether the checkpoint is still there
   const weightsHash = run.state.checkpoints.find((one) => one.step === step)?.weightsHash ?? sha256;
   return { start: { checkpoint: path, label, run: run.id, step }, weightsHash, startNote: status === "stale" ? t("Starts from {0}, the last checkpoint of {1}, which is stale: {2}", label, run.id, reason ?? "") : t("Starts from {0}, the last checkpoint of {1}.", label, run.id) };
+}
+
+/** A checkpoint between: of the run that stands for the stage, or of its newest, which may have been paused or stopped there. */
+async function forkStart(stage: Stage, step: number, chain: Chain, hasher: FileHasher): Promise<Pick<StagePlan, "start" | "weightsHash" | "startNote">> {
+  const standing = checkpointOf(chain, stage.from);
+  const newest = chain.newest[stage.from ?? ""];
+  const run = forkOrigin(stage, standing, newest === undefined ? [] : [newest]);
+  const saved = run?.state.checkpoints.find((one) => one.step === step);
+  if (run === null || saved === undefined) {
+    const known = standing?.run ?? newest;
+    if (known === undefined || known === null) throw new AppError("not-finished", t("Stage `{0}` starts from step {1} of `{2}`, which has not been run: run `{2}` first.", stage.id, step, stage.from ?? ""));
+    throw new AppError("not-found", t("Stage `{0}` starts from step {1} of `{2}`, but run {3} saved no checkpoint there: it has {4}. Set save_every of `{2}`, or name another step.", stage.id, step, stage.from ?? "", known.id, known.state.checkpoints.map((one) => one.step).join(", ") || t("none yet")));
+  }
+  const checkpoint = joinPath(run.dir, saved.path);
+  await hasher.model(checkpoint); // also finds out whether it is still there
+  const label = `M${run.spec.index}@${step}`;
+  return { start: { checkpoint, label, run: run.id, step }, weightsHash: saved.weightsHash, startNote: t("Starts from {0}, step {1} of {2}.", label, step, run.id) };
 }
 
 /** The checkpoint that an option names, hashed. AppError("not-finished" | "not-found"). */
@@ -177,11 +197,13 @@ async function modelOf(pipeline: Pipeline, stage: Stage, name: string, chain: Ch
 }
 
 function skillSpecs(pipeline: Pipeline): SkillSpec[] {
-  return pipeline.skills.map(({ id, probes, check, segments }) => ({
+  return pipeline.skills.map(({ id, probes, check, segments, decision, on_flag = pipeline.flags.on_flag }) => ({
     id,
     probes,
     check: check satisfies CheckSpec,
     ...(segments.length > 0 ? { segments } : {}),
+    ...(on_flag !== undefined && { on_flag }),
+    ...(decision !== undefined && { decision }),
     own_stage: ownStage(pipeline, id),
   }));
 }

@@ -49,3 +49,10 @@ export async function startsElsewhere(runsDir: string): Promise<{ what: string; 
   }
   return found;
 }
+
+/** The processes that are at work on a chain in this folder, of this machine or another one that sees the folder. */
+export async function chainOwners(runsDir: string): Promise<LockOwner[]> {
+  const names = await readdir(runsDir).catch(() => []);
+  const owners = await Promise.all(names.filter((name) => name.startsWith(chainPrefix)).map((name) => lockOwner(join(runsDir, name))));
+  return owners.filter((owner) => owner !== null);
+}

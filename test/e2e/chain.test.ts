@@ -63,7 +63,7 @@ test("a chain trains, is scored token by token, and everything can be asked abou
   assert.deepEqual(first.events.filter(({ event }) => event === "finished").map(({ stage, status, step }) => [stage, status, step]), [["math", "done", 6], ["search", "done", 6]]);
   assert.ok(first.events.some(({ event, tokens_per_s }) => event === "progress" && typeof tokens_per_s === "number"));
 
-  const table = await json<{ checkpoints: { label: string; status: string }[]; rows: { skill: string; split: string; cells: { n: number }[] }[] }>("checkpoints");
+  const table = await json<{ checkpoints: { label: string; status: string }[]; rows: { skill: string; split: string; cells: { n: number; correct: number }[] }[] }>("checkpoints");
   assert.deepEqual(table.checkpoints.map(({ label, status }) => `${label} ${status}`), ["M0 ready", "M1 ready", "M2 ready"]);
   assert.deepEqual(table.rows.map(({ skill, split, cells }) => [skill, split, cells.map(({ n }) => n)]), [["math", "id", [32, 32, 32]], ["math", "ood", [32, 32, 32]], ["search", "id", [32, 32, 32]]]);
 
@@ -90,6 +90,17 @@ test("a chain trains, is scored token by token, and everything can be asked abou
   assert.ok(exact.length >= 20);
   const draws = replay.members.flatMap(({ memberships }) => memberships).reduce((sum, { draws: n }) => sum + n, 0);
   assert.ok(draws >= 12, `6 steps of 8 rows with a quarter replayed draw 12 rows, found ${draws}`);
+
+  // What the runner decided while it trained is what its traces give, in the other language.
+  for (const stage of ["math", "search"]) {
+    const again = await json<{ equal: boolean; differences: unknown[]; series: { id: string }[] }>("flags", stage, "--recompute", "--check");
+    assert.deepEqual([again.equal, again.differences, again.series.map(({ id }) => id)], [true, [], ["math.id", "math.ood", "search.id"]], stage);
+  }
+
+  // Asked again from the saved weights, the probes are answered as they were while it trained.
+  const confirmed = await json<{ n: number; before: number; now: number; step: number }>("confirm", "search", "math");
+  const [, own, end] = table.rows[0]?.cells.map(({ correct }) => correct) ?? [];
+  assert.deepEqual([confirmed.n, confirmed.before * 32, confirmed.now * 32, confirmed.step], [32, own, end, 6]);
 
   const report = await json<{ file: string }>("report");
   const page = readFileSync(report.file, "utf8");

@@ -35,6 +35,12 @@ def run(tmp_path):
         ),
         ({"code": "out-of-memory", "message": "CUDA"}, 1, {"kind": "out-of-memory", "message": "CUDA"}),
         ({"code": "cancelled", "message": ""}, 143, {"kind": "cancelled"}),
+        (
+            {"code": "paused", "message": "", "flag": "math.id", "step": 40},
+            143,
+            {"kind": "paused", "flag": "math.id", "step": 40},
+        ),
+        ({"code": "flag-stop", "message": "lost"}, 1, {"kind": "failed", "code": "flag-stop", "exit_code": 1}),
         ({"code": "done", "message": ""}, 0, {"kind": "done"}),
         ({"code": "done", "message": ""}, 1, {"kind": "failed", "code": "exception", "exit_code": 1}),
     ],

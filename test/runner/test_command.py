@@ -11,7 +11,7 @@ import pytest
 import torch
 from conftest import events
 from safetensors.torch import load_file
-from seesaw_runner.probing.flags import Watch
+from seesaw_runner.flags.watch import Watch
 from seesaw_runner.scoring.trace import read_trace
 
 SCRIPT = Path(__file__).parent / "fakes" / "hf_script.py"
@@ -83,8 +83,13 @@ def log_of(run: Path) -> str:
 
 
 def test_checkpoints_are_scored_as_they_appear(command_run, command, base_folder, monkeypatch):
-    levels, look = [], Watch.look
-    monkeypatch.setattr(Watch, "look", lambda watch, *given: levels.append(watch.level) or look(watch, *given))
+    shares, look = [], Watch.look
+
+    def watched(watch, series, scores, *rest):
+        shares.append(scores.progress)
+        return look(watch, series, scores, *rest)
+
+    monkeypatch.setattr(Watch, "look", watched)
     run = command_run("--train", "--pause", "0.7", options={"checkpoints": "{output}/checkpoint-*"})
     assert command(run) == 0, log_of(run)
     assert f"cwd {run.parents[2]} offline unset seed 3" in log_of(run) and "finished" in log_of(run)
@@ -117,8 +122,8 @@ def test_checkpoints_are_scored_as_they_appear(command_run, command, base_folder
     assert len(losses) == 6 and losses[-1] < losses[0]
     assert events(run, "stage.progress")[-1]["step"] == events(run, "stage.progress")[-1]["total"] == 6
     assert not list(run.rglob("*.tmp")) and outcome(run) is None
-    # The budget of false alarms is alpha / (K j (j + 1)) at the j-th look; asking for answers is no further look.
-    assert levels == pytest.approx([0.1 / 2] * 2 + [0.1 / 6] * 2 + [0.1 / 12] * 2)
+    # By the j-th look 1 − 1/(j + 1) of the budget may be spent; asking for answers is no further look.
+    assert shares == pytest.approx([1 / 2] * 2 + [2 / 3] * 2 + [3 / 4] * 2)
     # The next stage can start from it, and the start of the run is not touched.
     one, two = load_file(base_folder / "model.safetensors"), load_file(run / saved[-1]["path"] / "model.safetensors")
     assert one.keys() == two.keys() and not torch.equal(one["model.norm.weight"], two["model.norm.weight"])

@@ -1,28 +1,217 @@
-"""Early warnings: the numbers against known values, the states, and that false alarms keep within their budget."""
+"""Early warnings: numbers, decisions and states against the fixtures that both languages read."""
 
-import random
+import json
+from pathlib import Path
 
+import numpy as np
 import pytest
-from seesaw_runner.probing.flags import (
-    SeriesStart,
-    Watch,
+from seesaw_runner.flags import bootstrap, margins
+from seesaw_runner.flags.detectors import DETECTORS
+from seesaw_runner.flags.measurable import why_not_measurable
+from seesaw_runner.flags.panel import Noise, SeriesStart, density_at_zero
+from seesaw_runner.flags.settings import FlagSettings, flag_actions, flag_settings
+from seesaw_runner.flags.statistics import (
     bounds,
     holm_level,
     mcnemar_p,
     quantile,
     skewness,
+    smallest_drop,
     t_cdf,
     t_quantile,
     wilson_lower,
 )
+from seesaw_runner.flags.verdict import LookScores, Setup, Verdict
+from seesaw_runner.flags.watch import PastLook, Watch
+from seesaw_runner.run_folder import StageError
+
+FOLDER = Path(__file__).parents[1] / "fixtures/protocol/flags"
+SERIES = sorted(FOLDER.glob("series-*.json"))
 
 
-def series(name="math", rows=64, right=64, noise=1e-6):
-    return SeriesStart(name, "id", rows, [k < right for k in range(rows)], noise)
+def read(name):
+    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def watch(*starts, alpha=0.1, tolerance=0.2, looks=4):
-    return Watch(alpha=alpha, tolerance=tolerance, looks=looks, series=starts or [series()])
+def start_of(s):
+    given = s["start"]
+    correct = [c == "1" for c in given["correct"]]
+    arrays = np.array(given["nll"]), np.array(given["margins"])
+    return SeriesStart(
+        s["skill"], s["split"], *arrays, correct, Noise(**given["noise"]), s["seed"], given.get("groups")
+    )
+
+
+def setup_of(s):
+    return Setup(s["alpha"], s["series"], s["looks"], s["tolerance"], s["tolerance_nats"], s["scale"])
+
+
+def look_of(at):
+    return LookScores(at["step"], at["progress"], np.array(at["nll"]), np.array(at["margins"]))
+
+
+# ---- the fixtures
+
+
+@pytest.mark.parametrize("path", SERIES, ids=lambda p: p.stem)
+def test_detectors_decide_what_the_fixture_says(path):
+    s = json.loads(path.read_text())
+    for name, want in s["expected"].items():
+        detector = DETECTORS[name](start_of(s), setup_of(s))
+        for j, at in enumerate(s["at"]):
+            v = detector.look(look_of(at))
+            about = (name, at["step"])
+            assert (v.alarm, v.clear) == (want["alarm"][j], want["clear"][j]), about
+            assert v.threshold == pytest.approx(want["threshold"], rel=1e-9, abs=1e-9), about
+            for field in ("estimate", "low", "high", "spent"):
+                assert getattr(v, field) == pytest.approx(want[field][j], rel=1e-9, abs=1e-9), (*about, field)
+
+
+def test_there_are_series_of_every_kind():
+    assert len(SERIES) >= 12
+    alarms = {p.stem: {d: any(v["alarm"]) for d, v in json.loads(p.read_text())["expected"].items()} for p in SERIES}
+    assert all(alarms["series-drifting"].values()) and not any(alarms["series-copies"].values())
+    assert not any(alarms["series-improving"].values()) and not alarms["series-temperature"]["shift"]
+
+
+@pytest.mark.parametrize("path", SERIES, ids=lambda p: p.stem)
+def test_watch_walks_through_the_states_of_the_fixture(path):
+    """With a check that never confirms anything."""
+    s = json.loads(path.read_text())
+    start = start_of(s)
+    start.correct = [True] * len(start.nll)
+    for name, want in s["expected"].items():
+        if name == "nll" and s["start"]["noise"]["nll_q99"] > s["tolerance_nats"]:
+            continue  # too noisy for no tolerance at all, so it is not watched
+        settings = FlagSettings(s["alpha"] / s["series"], s["tolerance"], s["tolerance_nats"], name, scale=s["scale"])
+        watch = Watch(settings, s["looks"], [start])
+        assert watch.measurable == [s["id"]], name
+        states, asked = [], []
+        for j, at in enumerate(s["at"]):
+            look = watch.look(s["id"], look_of(at))
+            if look.needs_check:
+                asked.append(j)
+                watch.test(at["step"], s["id"], start.correct, start.correct)
+            states.append(watch.state(s["id"]))
+        assert (states, asked) == (want["states"], want["checks"]), name
+
+
+def test_pieces():
+    pieces = read("pieces")
+    for case in pieces["fnv1a"]:
+        assert bootstrap.fnv1a(case["text"]) == case["hash"]
+    for case in pieces["draws"]:
+        assert bootstrap.draws(case["seed"], 0, len(case["rows"]), case["n"]).tolist() == case["rows"]
+    last = pieces["last_draws"]
+    assert bootstrap.draws(last["seed"], last["from"], 8, last["n"]).tolist() == last["rows"]
+    for case in pieces["density"]:
+        assert density_at_zero(np.array(case["margins"], float)) == pytest.approx(case["density"], rel=1e-9)
+
+
+def test_a_large_panel_is_worked_on_in_parts(monkeypatch):
+    x = np.random.default_rng(3).normal(size=48)
+    whole = bootstrap.Bootstrap(7, 48).studentised(x)
+    monkeypatch.setattr(bootstrap, "CHUNK", 48 * 999)  # four parts and a rest
+    assert bootstrap.Bootstrap(7, 48).studentised(x) == pytest.approx(whole, rel=1e-12)
+    assert bootstrap.resamples(7, 48).sum(1).tolist() == [48] * bootstrap.RESAMPLES
+
+
+def test_margins_and_decision_tokens():
+    rows = read("margins")["rows"]
+    for row in rows:
+        n = len(row["ids"])
+        names = margins.decision_segments({"check": {"kind": row["check"]}, "decision": row["setting"]})
+        decisive = margins.decisive_tokens(row["segments"], names)
+        assert [k for k, yes in enumerate(decisive) if yes] == row["decision"], row
+        shape = (n, len(row["topk_ids"]) // n)
+        top = np.array(row["topk_ids"]).reshape(shape), np.array(row["topk_logprob"], float).reshape(shape)
+        found = margins.token_margins(row["ids"], np.array(row["logprob"], float), row["rank"], *top)
+        if row["all"] is None:
+            assert found is None
+            continue
+        assert margins.row_margins(found, [0, n]).tolist() == pytest.approx([row["all"]])
+        decided = margins.row_margins(found, [0, n], np.array(decisive))
+        assert decided.tolist() == pytest.approx([row["margin_decision"]])
+    assert {row["all"] is None for row in rows} == {True, False}
+
+
+def test_what_is_no_number_is_lost():
+    nan, inf = float("nan"), float("inf")
+    found = margins.token_margins([1, 2], [nan, -inf], [0, 5], [[1, 3], [4, 5]], [[nan, nan], [-0.1, -3.0]])
+    assert found.tolist() == [-50, -50]
+    assert margins.row_nll([-1.0, nan, -2.0, -3.0, -inf], [0, 2, 4, 5]).tolist() == [1000, 5, 1000]
+
+
+def test_reasons():
+    cases = read("reasons")["cases"]
+    assert any(case["reason"] is None for case in cases) and len(cases) >= 10
+    for case in cases:
+        assert why_not_measurable(**{k: v for k, v in case.items() if k != "reason"}) == case["reason"], case
+
+
+class Scripted:
+    """A detector whose verdicts are those of a table: states do not ask where they come from."""
+
+    unit = "points"
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def look(self, scores):
+        alarm, clear = self.steps[scores.step]
+        return Verdict(5.0, 3.0, 1.0 if clear else 7.0, "points", 2.0, alarm, 0.1)
+
+    def pass_over(self, progress):
+        raise AssertionError("no look is missing")
+
+
+@pytest.mark.parametrize("case", read("states")["cases"], ids=lambda c: c["name"])
+def test_states(case):
+    n, nothing = 40, np.zeros(40)
+    bits = lambda text: [c == "1" for c in text]  # noqa: E731
+
+    def opened():
+        starts = []
+        for name in case["series"]:
+            skill, split = name.split(".")
+            starts.append(SeriesStart(skill, split, nothing, nothing, [True] * n, Noise()))
+        watch = Watch(FlagSettings(), 20, starts)
+        scripts = {name: {} for name in case["series"]}
+        for name, script in scripts.items():
+            watch._series[name].detector = Scripted(script)
+        return watch, scripts
+
+    watch, scripts = opened()
+    journal, asks, seen, attempt = [], [], [], 1
+    for step in case["steps"]:
+        if "resumed" in step:
+            attempt += 1
+            journal.append({"type": "run.started", "attempt": attempt, "resumed_from": step["resumed"]})
+            watch, scripts = opened()
+            seen = [one for one in seen if one["step"] <= step["resumed"]]
+            for one in seen:
+                scripts[one["series"]][one["step"]] = (one["alarm"], one["clear"])
+            scores = [(one["step"], one["series"], LookScores(one["step"], 0.5, nothing, nothing)) for one in seen]
+            watch.restore(journal, [PastLook(at, 0.5, {name: look}) for at, name, look in scores])
+            continue
+        seen.append(step)
+        scripts[step["series"]][step["step"]] = (step["alarm"], step["clear"])
+        look = watch.look(step["series"], LookScores(step["step"], 0.5, nothing, nothing))
+        journal += [{"type": kind, "attempt": attempt, **body} for kind, body in look.events]
+        if look.needs_check:
+            asks.append([step["step"], step["series"]])
+            kind, body = watch.test(step["step"], step["series"], bits(step["before"]), bits(step["now"]))
+            journal.append({"type": kind, "attempt": attempt, **body})
+    flags = [e for e in journal if e["type"] != "run.started"]
+    assert asks == case["asks"] and len(flags) == len(case["events"])
+    for event, want in zip(flags, case["events"], strict=True):
+        assert {k: event[k] for k in want if k != "test"} == {k: v for k, v in want.items() if k != "test"}
+        assert ("test" in event) == ("test" in want)
+        if "test" in want:
+            assert event["test"] == pytest.approx(want["test"])
+
+
+# ---- small formulas
 
 
 @pytest.mark.parametrize(
@@ -55,115 +244,17 @@ def test_small_formulas():
     )
 
 
-def test_not_measurable_has_reasons():
-    w = watch(series("few", rows=31, right=31), series("absent", right=12), series("noisy", noise=0.3), series("fine"))
-    found = {body["skill"]: body["reason"] for kind, body in w.not_measurable() if kind == "flag.raised"}
-    assert set(found) == {"few", "absent", "noisy"} and w.measurable == ["fine.id"]
-    assert "31 probe rows" in found["few"] and "12 of 64" in found["absent"] and "noise" in found["noisy"]
-    assert w.not_measurable() == [] and not w.look(5, "few.id", [9.0] * 31).events
-
-
-def test_level_is_split_over_series_and_looks():
-    assert watch(series("a"), series("b"), series("c", right=0), looks=5).level == pytest.approx(0.1 / 10)
-
-
-def test_drifting_confirmed_recovered():
-    w, r = watch(), random.Random(0)
-    rows = lambda mean: [r.gauss(mean, 0.3) for _ in range(64)]  # noqa: E731
-    assert w.look(1, "math.id", rows(0.0)).events == []
-    look = w.look(2, "math.id", rows(1.0))
-    ((kind, body),) = look.events
-    assert (
-        kind == "flag.raised"
-        and body["state"] == "drifting"
-        and look.needs_check
-        and body["lower"] > body["threshold"] == 0.2 + 1e-6
-    )
-    before = [True] * 64
-    kind, body = w.test(2, "math.id", before, before)
-    assert kind == "flag.changed" and body["state"] == "drifting" and body["test"]["p"] == 1
-    assert w.look(3, "math.id", rows(1.0)).needs_check  # still drifting: asked again, at half the level
-    kind, body = w.test(3, "math.id", before, [k >= 30 for k in range(64)])
-    assert (
-        body["state"] == "confirmed" and body["test"]["lost"] == 30 and body["test"]["level"] == pytest.approx(0.05 / 4)
-    )
-    assert not w.look(4, "math.id", rows(1.0)).needs_check
-    assert w.look(5, "math.id", rows(0.0)).events == []
-    ((kind, body),) = w.look(6, "math.id", rows(0.0)).events
-    assert kind == "flag.changed" and body["state"] == "recovered"
-    assert w.look(7, "math.id", rows(1.0)).events[0][1]["state"] == "drifting"
-
-
-def test_one_quiet_look_is_no_recovery():
-    w = watch()
-    w.look(1, "math.id", [1.0, 1.2] * 32)
-    assert w.look(2, "math.id", [0.0, 0.01] * 32).events == [] and w.look(3, "math.id", [1.0, 1.2] * 32).events == []
-    assert w.look(4, "math.id", [0.0, 0.01] * 32).events == []
-
-
-def test_improvement_never_alarms_and_impossible_rows_do():
-    w = watch()
-    assert w.look(1, "math.id", [-5.0, -6.0] * 32).events == []
-    assert w.look(2, "math.id", [float("inf")] * 64).events[0][1]["state"] == "drifting"
-
-
-BAD = [1.0, 1.2] * 32
-
-
-def journalled(w, *steps, attempt=1, lost=40):
-    """Looks and tests as the prober makes them; gives the events of the journal."""
-    events = []
-    for step in steps:
-        look = w.look(step, "math.id", BAD)
-        events += look.events
-        if look.needs_check:
-            events.append(w.test(step, "math.id", [True] * 64, [k >= lost for k in range(64)]))
-    return [{"type": kind, "attempt": attempt, **body} for kind, body in events]
-
-
-def test_levels_spent_stay_spent_after_a_resume():
-    events = journalled(watch(), 1, 2, lost=1)
-    again = watch()
-    again.restore([*events, {"type": "run.started", "attempt": 2, "resumed_from": 2}])
-    (body,) = journalled(again, 3)
-    assert body["type"] == "flag.changed" and body["test"]["level"] == pytest.approx(0.05 / 2**3)
-
-
-def test_flags_after_the_resumed_step_are_raised_again_as_before():
-    """Readers take them back, so a runner that kept them in mind would never say them again; and repeating an exact
-    resume is no further test: same level, same verdict as a run that was not interrupted."""
-    started = {"type": "run.started", "attempt": 2, "resumed_from": 1}
-    events = journalled(watch(looks=6), 2, 3)
-    assert [e["state"] for e in events] == ["drifting", "confirmed"]
-    again = watch(looks=6)
-    again.restore([*events, started])
-    assert again.state("math.id") == "calm"
-    repeated = journalled(again, 2, 3)
-    drop = ("attempt",)
-    assert [{k: v for k, v in e.items() if k not in drop} for e in repeated] == [
-        {k: v for k, v in e.items() if k not in drop} for e in events
-    ]
-    # From scratch: also what was said at step 0.
-    fresh = watch(series("absent", right=0))
-    said = [{"type": k, "attempt": 1, **b} for k, b in watch(series("absent", right=0)).not_measurable()]
-    fresh.restore([*said, {"type": "run.started", "attempt": 2, "resumed_from": None}])
-    assert [k for k, _ in fresh.not_measurable()] == ["flag.raised"]
-
-
-def test_confirmed_is_said_with_the_test_that_shows_it():
-    """With many series Holm's level is low, and it rises when another one is confirmed: an old p-value must not confirm
-    at a point whose own test shows nothing."""
-    w = watch(*[series(str(k)) for k in range(6)])
-    w.look(1, "0.id", BAD)
-    before = [True] * 64
-    lost = lambda n: [k >= n for k in range(64)]  # noqa: E731
-    assert w.test(1, "0.id", before, lost(6))[1]["state"] == "drifting"  # p = 1/64, p̃ = 1/32
-    for k in range(1, 6):
-        w.look(1, f"{k}.id", BAD)
-        assert w.test(1, f"{k}.id", before, lost(60))[1]["state"] == "confirmed"
-    w.look(2, "0.id", BAD)
-    body = w.test(2, "0.id", before, lost(0))[1]
-    assert body["test"]["p"] == 1 and body["state"] == "drifting"
+def test_smallest_drop_is_what_the_exact_test_can_show():
+    assert smallest_drop(0, 0.05, 0) is None and smallest_drop(3, 0.05, 0) is None  # ½³ is no evidence
+    assert smallest_drop(32, 0.05, 0) == pytest.approx(6.182557 / 38.182557, rel=1e-5)  # (1.6449 + 0.8416)² = 6.1826
+    r = np.random.default_rng(1)
+    for n, level in ((64, 0.05 / 4), (128, 0.05 / 16), (200, 0.05)):
+        drop = smallest_drop(n, level, 0.05)
+        found = 0
+        for _ in range(400):
+            lost, gained, _ = r.multinomial(n, [drop + 0.025, 0.025, 1 - drop - 0.05])
+            found += mcnemar_p(int(lost), int(gained)) <= level
+        assert 0.7 < found / 400 < 0.92, (n, level, drop, found)
 
 
 def test_mcnemar_against_exact_values():
@@ -185,41 +276,22 @@ def test_skewness_and_the_corrected_bound():
     assert bounds([-v for v in values], 0.05)[1] == pytest.approx(-mean - t_quantile(0.95, 7) * stats.sem(values))
 
 
-def test_rescoring_the_same_weights_never_alarms():
-    r = random.Random(1)
-    for _ in range(200):
-        w = watch(*[series(str(k), noise=2e-5) for k in range(8)], looks=10)
-        for step in range(10):
-            assert not any(w.look(step, f"{k}.id", [r.gauss(0, 1e-5) for _ in range(64)]).events for k in range(8))
+# ---- settings
 
 
-SHAPES = {
-    "normal": lambda r: r.gauss(0, 0.5),
-    "right": lambda r: r.expovariate(2.0) - 0.5,
-    "left": lambda r: 0.5 - r.expovariate(2.0),
-}
+def test_settings_of_now_and_of_older_runs():
+    now = {"alpha": 0.05, "tolerance": 3, "detector": "shift", "tolerance_nats": 0.5, "on_flag": "pause"}
+    assert flag_settings(now) == FlagSettings(0.05, 3, 0.5, "shift")
+    older = flag_settings({"alpha": 0.1, "tolerance": 0.3})  # nats, in those days
+    assert older.tolerance_nats == 0.3 and older.tolerance == 2 and older.detector == "soft"
+    assert flag_settings({}) == FlagSettings()
+    with pytest.raises(StageError, match="no detector 'kl'.*soft"):
+        flag_settings({"detector": "kl"})
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_false_alarms_keep_within_the_budget(shape):
-    """Every series sits exactly at its threshold and looks are independent, the worst harmless world: of 200 runs of
-    8 series × 5 looks at most alpha = 10 % may alarm (27 is the 95 % point of Binomial(200, 0.1)). Student's t alone
-    alarms in half of the runs of the left-skewed shape."""
-    r, alarms = random.Random(2), 0
-    draw = SHAPES[shape]
-    for _ in range(200):
-        w = watch(*[series(str(k), noise=0.0) for k in range(8)], looks=5)
-        alarms += any(
-            w.look(step, f"{k}.id", [0.2 + draw(r) for _ in range(32)]).events for step in range(5) for k in range(8)
-        )
-    assert alarms <= 27
-
-
-def test_a_skill_that_improves_on_most_rows_is_calm():
-    """Healthy improvement is skewed too: most rows gain a little, some a lot, a few lose."""
-    r, alarms = random.Random(5), 0
-    for _ in range(200):
-        w = watch(*[series(str(k)) for k in range(4)], looks=5)
-        rows = [[r.gauss(0.05, 0.2) - r.expovariate(2.0) for _ in range(64)] for _ in range(4)]
-        alarms += any(w.look(t, f"{k}.id", [v * t / 5 for v in rows[k]]).events for t in range(1, 6) for k in range(4))
-    assert alarms == 0
+def test_a_skill_says_itself_what_its_flags_do():
+    skills = [{"id": "math"}, {"id": "tool", "on_flag": "stop"}]
+    assert flag_actions({"flags": {"on_flag": "pause"}, "skills": skills}) == {"math": "pause", "tool": "stop"}
+    assert flag_actions({"flags": {}, "skills": skills}) == {"math": "inform", "tool": "stop"}
+    with pytest.raises(StageError, match="on_flag"):
+        flag_actions({"flags": {"on_flag": "panic"}, "skills": skills})

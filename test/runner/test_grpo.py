@@ -82,7 +82,8 @@ def test_a_function_is_learned_and_everything_is_told(make_grpo, recipe):
     run = make_grpo(rewards=[{"function": "rewards:vowels"}], args={"max_steps": 20, "learning_rate": 1e-2})
     assert recipe("grpo", run) == 0
     told = metrics(run)
-    first, last = (sum(v["reward"] for v in part) / len(part) for part in (told[:4], told[-4:]))
+    third = max(1, len(told) // 3)  # a fast machine journals few of the steps: they are told four times a second
+    first, last = (sum(v["reward"] for v in part) / len(part) for part in (told[:third], told[-third:]))
     assert last > first + 0.1
     wanted = {"reward", "reward_std", "frac_reward_zero_std", "completions/mean_length", "completions/clipped_ratio"}
     assert wanted | {"completions/empty", "entropy", "rewards/vowels/mean"} <= set(told[0])

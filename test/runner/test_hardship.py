@@ -274,29 +274,29 @@ def test_logits_that_are_no_function_of_the_last_state(make_run, sft, monkeypatc
 
 
 def test_the_short_selection_is_paired_with_the_same_rows(make_run, sft, monkeypatch):
-    """Points between: 32 rows of 40, drawn by their hash and not by their place in the file; every number of theirs is
-    the one that the whole traces give for these rows."""
-    from seesaw_runner.probing import selection
+    """Points between, where there is nothing to watch: 16 rows of 40, drawn by their hash and not by their place in the
+    file; every number of theirs is the one that the whole traces give for these rows."""
+    from seesaw_runner.training import probes
 
-    monkeypatch.setattr(selection, "probes_are_dear", lambda **_: True)
+    monkeypatch.setattr(probes, "probes_are_dear", lambda **_: True)
     run = make_run(probes=40, probe={**SMALL, "eval_every": 3})
     assert sft(run) == 0
     start, middle = (read_trace(run / f"traces/step-00000{k}/copy.id.trace") for k in (0, 3))
     chosen = [i for i, r in enumerate(middle.rows) if r.reason is None]
-    assert len(chosen) == 32 and chosen != list(range(32))
+    assert len(chosen) == 16 and chosen != list(range(16))
     summary = next(e["summary"] for e in events(run, "probe.scored") if e["step"] == 3)
     deltas = [middle.rows[i].nll - start.rows[i].nll for i in chosen]
-    assert summary["delta_nll"] == pytest.approx(sum(deltas) / 32, abs=1e-4) and summary["skipped"] == 8
+    assert summary["delta_nll"] == pytest.approx(sum(deltas) / 16, abs=1e-4) and summary["skipped"] == 24
     for k, name in enumerate(middle.segments):
         both = [
             sum(-v for i in chosen for v, s in zip(t.rows[i].logprob, t.rows[i].segment, strict=True) if s == k)
             for t in (middle, start)
         ]
-        assert summary["segments"][name]["delta_nll"] == pytest.approx((both[0] - both[1]) / 32, abs=1e-4)
+        assert summary["segments"][name]["delta_nll"] == pytest.approx((both[0] - both[1]) / 16, abs=1e-4)
     assert all(middle.rows[i].reference == start.rows[i].reference for i in chosen)
     assert [middle.rows[i].correct is not None for i in range(40)] == [i in chosen for i in range(40)]
     told = next(e for e in events(run, "eval.result") if e["step"] == 3)
-    assert told["n"] == 32 and told["correct"] == sum(middle.rows[i].correct for i in chosen)
+    assert told["n"] == 16 and told["correct"] == sum(middle.rows[i].correct for i in chosen)
 
 
 def test_kl_is_exact_under_lora_and_with_a_trained_head(make_run, sft, base_folder, tmp_path):

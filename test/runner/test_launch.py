@@ -121,6 +121,6 @@ def test_a_frozen_model_takes_half_the_memory_only_where_bf16_is_fast(base_folde
 
 
 def test_the_room_of_teachers_is_that_of_the_numbers_they_are_loaded_in(base_folder):
-    from seesaw_runner.distillation.teachers import _loaded_bytes
+    from seesaw_runner.training.placement import loaded_bytes
 
-    assert _loaded_bytes(base_folder, 2) * 2 == _loaded_bytes(base_folder, 4)
+    assert loaded_bytes(base_folder, 2) * 2 == loaded_bytes(base_folder, 4)

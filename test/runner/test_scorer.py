@@ -51,8 +51,9 @@ def test_chunks_and_batches_change_nothing(model, encoded):
     assert torch.allclose(base.logprob, same_batches.logprob, atol=1e-6) and torch.allclose(
         base.entropy, same_batches.entropy, atol=1e-6
     )
-    backwards = Scorer(model).logprob(encoded, batch_size=3, reverse=True)
-    assert torch.allclose(base.logprob, backwards, atol=1e-5)
+    backwards = Scorer(model).again(encoded, batch_size=3, padding=7)
+    assert torch.allclose(base.logprob, backwards.logprob, atol=1e-5)
+    assert torch.allclose(base.topk_logprob, backwards.topk_logprob, atol=1e-5)
 
 
 def test_kl_is_exact_and_zero_against_itself(model, encoded):

@@ -134,7 +134,12 @@ function knowledgeAt(pipeline: Pipeline, index: number): Knowledge {
 function flagOf(skill: string, step: number, fall: number): FlagBody {
   const state = fall > 0.3 ? "confirmed" : "drifting";
   const test = { lost: 31, gained: 2, n: 64, p: 1e-6, level: 0.0125, accuracy_start: 0.96, accuracy_now: 0.96 - fall };
-  return { id: `${skill}.id`, skill, split: "id", step, state, value: 9.4 * fall, lower: 8.1 * fall, threshold: 0.21, noise: 0.01, level: 0.004, n: 64, ...(state === "confirmed" ? { test } : {}) };
+  const points = { estimate: 90 * fall, low: 78 * fall, high: 101 * fall };
+  const moved = [3, 11, 40].map((row, place) => ({ row, line: row + 1, tokens: [place + 4, place + 6], change: -5 * fall + place }));
+  return {
+    id: `${skill}.id`, skill, split: "id", step, state, value: points.estimate, lower: points.low, threshold: 2, noise: 0.01, level: 0.025, n: 64, detector: "soft", unit: "points", high: points.high, points, spent: 0.06, weak: false, margin: "all",
+    moved, smallest_drop: 9.4, ...(state === "confirmed" ? { test } : {}),
+  };
 }
 
 function writeTrace(path: string, probes: string, about: { run: string; stage: string; step: number; skill: string; split: Split }, knowledge: Knowledge): { correct: number; n: number; summary: EventBodies["probe.scored"]["summary"] } {

@@ -27,14 +27,16 @@ async function main() {
     walkthrough: (vsix) => story("walkthrough", vsix, spaces),
     chinese: (vsix) => story("chinese", vsix, spaces),
     scroll: () => story("scroll"),
-    weights: () => story("weights", python),
+    weights: () => story("weights", python, spaces),
     arena: () => story("arena"),
+    "arena-run": async (vsix) => (await import("./stories/arena-run.mjs")).arenaRunStory(vsix, python),
     command: () => story("command", spaces.recordedWorkspace(join(base, "command-ws"), ["math"])),
   };
   const pictures = Object.fromEntries(
     Object.keys(themes).flatMap((theme) => [
       [theme, (vsix) => story("pictures", theme, vsix, python, spaces)],
       [`arena-${theme}`, () => story("arena", theme)],
+      [`weights-${theme}`, () => story("weights", python, spaces, theme)],
       [`rows-${theme}`, (vsix) => story("rows", theme, vsix, python, spaces)],
       [`queue-${theme}`, (vsix) => story("queue", vsix, python, spaces, theme)],
       [`walkthrough-${theme}`, (vsix) => story("walkthrough", vsix, spaces, theme)],

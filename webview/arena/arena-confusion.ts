@@ -1,6 +1,8 @@
-import { LitElement, css, html, type TemplateResult } from "lit";
+import { LitElement, css, html, nothing, type TemplateResult } from "lit";
 import type { ConfusionTable } from "../../src/domain/arena/arenaCharts.ts";
-import { formatPercent } from "../../src/domain/format.ts";
+import { splitName } from "../../src/domain/arena/arenaText.ts";
+import { estimateText, intervalText } from "../../src/domain/evaluation/evaluationText.ts";
+import { formatCount, formatPercent } from "../../src/domain/format.ts";
 import { t } from "../../src/util/l10n.ts";
 import { shared } from "../styles.ts";
 import { arenaStyles } from "./arena-styles.ts";
@@ -22,15 +24,18 @@ export class ArenaConfusion extends LitElement {
       }
       th,
       td {
+        padding: 2px 8px;
         border: 0;
+        vertical-align: baseline;
+      }
+      th:first-child {
+        padding-left: 0;
       }
       thead th + th {
-        padding: 0 8px;
         text-align: right;
       }
       td {
         min-width: 64px;
-        padding: 2px 8px;
         text-align: right;
         background: color-mix(in srgb, var(--vscode-charts-orange) calc(var(--share, 0) * 45%), transparent);
       }
@@ -38,15 +43,21 @@ export class ArenaConfusion extends LitElement {
         outline: 1px solid var(--vscode-foreground);
         outline-offset: -1px;
       }
+      .sets {
+        margin-top: 8px;
+      }
+      .sets td {
+        background: none;
+      }
       /* Without backgrounds a bar under the number says the same. */
-      :host-context(.vscode-high-contrast) td {
+      :host-context(.vscode-high-contrast) td[data-share] {
         background: linear-gradient(var(--vscode-foreground) 0 0) left bottom / calc(var(--share, 0) * 100%) 3px no-repeat;
       }
     `,
   ];
 
   override render(): TemplateResult {
-    const { skills, rows } = this.table;
+    const { skills, rows, sets } = this.table;
     return html`<div class="scroll" tabindex="0" role="region" aria-label=${t("Share of each skill's prompts that went to each expert: {0}", this.name)}><table>
       <thead>
         <tr><th scope="col">${t("expert")}</th>${skills.map((skill) => html`<th scope="col">${skill}</th>`)}</tr>
@@ -55,6 +66,18 @@ export class ArenaConfusion extends LitElement {
         ${rows.map(({ expert, shares }) => html`<tr>
           <th scope="row">${expert}</th>
           ${shares.map((share, index) => html`<td class=${skills[index] === expert ? "own" : ""} data-share=${share}>${formatPercent(share, 0)}</td>`)}
+        </tr>`)}
+      </tbody>
+    </table></div>
+    <div class="scroll" tabindex="0" role="region" aria-label=${t("How well each set of prompts was routed: {0}", this.name)}><table class="sets">
+      <thead>
+        <tr>${[t("set"), t("prompts"), t("own expert"), t("mean of skills"), t("regret")].map((head) => html`<th scope="col">${head}</th>`)}</tr>
+      </thead>
+      <tbody>
+        ${sets.map(({ split, accuracy, balanced, regret }) => html`<tr>
+          <th scope="row">${splitName(split)}</th>
+          <td>${accuracy.n === 0 ? "–" : formatCount(accuracy.n)}</td>
+          ${[accuracy, balanced, regret].map((row) => html`<td>${row === null || row.estimate === null ? html`<span title=${row?.why ?? nothing}>–</span>` : html`<b>${estimateText(row)}</b> <span class="dim">${intervalText(row)}</span>`}</td>`)}
         </tr>`)}
       </tbody>
     </table></div>`;

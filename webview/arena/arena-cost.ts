@@ -51,7 +51,7 @@ export class ArenaCostTable extends LitElement {
 }
 
 function spent(cost: ArenaCost | null, first = ""): TemplateResult {
-  return html`<td class=${first}>${countText(cost?.tokens ?? null)}</td><td>${cost === null ? "–" : flopsText(cost.flops)}</td><td>${cost === null ? "–" : formatDuration(cost.seconds)}</td>`;
+  return html`<td class=${first}>${countText(cost?.tokens ?? null)}</td><td>${cost === null ? "–" : flopsText(cost.flops)}</td><td>${cost === null ? "–" : cost.seconds === 0 ? "0" : formatDuration(cost.seconds)}</td>`;
 }
 
 customElements.define("seesaw-arena-cost", ArenaCostTable);

@@ -1,15 +1,13 @@
-import { css, html, svg, type PropertyValues, type TemplateResult } from "lit";
+import { css, html, type PropertyValues, type TemplateResult } from "lit";
 import type { SweepCurve } from "../../src/domain/arena/arenaCharts.ts";
 import { formatInterval, formatPercent } from "../../src/domain/format.ts";
 import { t } from "../../src/util/l10n.ts";
 import { drawSweep, type ArenaPlot } from "../chart/arenaPlot.ts";
 import { readColours } from "../chart/colours.ts";
+import { lineColours, lineSample, sampleStyles } from "../chart/lineLooks.ts";
 import { PlotElement } from "../chart/plotElement.ts";
-import { dashes } from "../chart/parallelPlot.ts";
 import { shared } from "../styles.ts";
 import { arenaStyles } from "./arena-styles.ts";
-
-const palette = ["--vscode-charts-blue", "--vscode-charts-orange", "--vscode-charts-green", "--vscode-charts-purple", "--vscode-charts-red", "--vscode-charts-yellow"];
 
 /** How the coefficient of a merge decides, a line for each skill; the table below is its legend too. */
 export class ArenaSweep extends PlotElement<ArenaPlot> {
@@ -19,36 +17,12 @@ export class ArenaSweep extends PlotElement<ArenaPlot> {
   static override styles = [
     shared,
     arenaStyles,
+    sampleStyles,
     css`
       .plot {
         position: relative;
         height: 240px;
         max-width: 640px;
-      }
-      svg {
-        width: 28px;
-        height: 9px;
-        margin-right: 6px;
-        stroke-width: 2;
-        vertical-align: -1px;
-      }
-      .look-0 {
-        stroke: var(--vscode-charts-blue);
-      }
-      .look-1 {
-        stroke: var(--vscode-charts-orange);
-      }
-      .look-2 {
-        stroke: var(--vscode-charts-green);
-      }
-      .look-3 {
-        stroke: var(--vscode-charts-purple);
-      }
-      .look-4 {
-        stroke: var(--vscode-charts-red);
-      }
-      .look-5 {
-        stroke: var(--vscode-charts-yellow);
       }
     `,
   ];
@@ -62,7 +36,7 @@ export class ArenaSweep extends PlotElement<ArenaPlot> {
         </thead>
         <tbody>
           ${skills.map((skill, look) => html`<tr>
-            <th scope="row">${sample(look)}${skill}</th>
+            <th scope="row">${lineSample(look)}${skill}</th>
             ${points.map(({ skills: of }) => html`<td>${of[skill] == null ? "–" : html`<b>${formatPercent(of[skill].value, 0)}</b> <span class="dim">${formatInterval(of[skill].interval, 0)}</span>`}</td>`)}
           </tr>`)}
         </tbody>
@@ -77,14 +51,8 @@ export class ArenaSweep extends PlotElement<ArenaPlot> {
     this.clear();
     const canvas = this.renderRoot.querySelector("canvas");
     if (canvas === null) return;
-    const style = getComputedStyle(this);
-    this.plot = drawSweep(canvas, this.curve, t("weight of the merged update"), palette.map((name) => style.getPropertyValue(name).trim() || style.color), readColours(this));
+    this.plot = drawSweep(canvas, this.curve, t("weight of the merged update"), lineColours(this), readColours(this));
   }
-}
-
-function sample(look: number): TemplateResult {
-  const dash = (dashes[look % dashes.length] ?? []).join(" ");
-  return html`<svg class=${`look-${look % palette.length}`} viewBox="0 0 28 9" aria-hidden="true">${svg`<path d="M1 4.5 H27" stroke-dasharray=${dash === "" ? "none" : dash} />`}</svg>`;
 }
 
 customElements.define("seesaw-arena-sweep", ArenaSweep);

@@ -3,7 +3,7 @@ import { drawingOrder, type Family, type Plane, type PlanePoint, type SweepCurve
 import { shapePath, ticks } from "../../src/domain/arena/arenaMarks.ts";
 import { formatPercent } from "../../src/domain/format.ts";
 import type { Colours } from "./colours.ts";
-import { dashes, marks } from "./parallelPlot.ts";
+import { dashes, marks } from "./lineLooks.ts";
 
 Chart.register(LineController, LineElement, PointElement, LinearScale);
 
@@ -98,7 +98,10 @@ function planePlugin(plane: Plane, look: PlaneLook, colours: Colours): Plugin<"l
       ctx.globalAlpha = 1;
       ctx.lineWidth = 1;
       ctx.strokeStyle = colours.dim;
+      // Dotted: a solid one would pass for an interval.
+      ctx.setLineDash([1, 3]);
       for (const { from, to } of look.leaders()) line(ctx, from, to);
+      ctx.setLineDash([]);
       for (const point of drawingOrder(plane.points)) {
         const { x, y } = place(plot, point.x.value, point.y.value);
         const shape = new Path2D(shapePath(point.family, x, y, look.radius(point)));

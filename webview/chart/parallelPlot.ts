@@ -1,6 +1,7 @@
 import { Chart, LinearScale, LineController, LineElement, PointElement, type ChartConfiguration } from "chart.js";
 import { formatPercent } from "../../src/domain/format.ts";
 import type { Colours } from "./colours.ts";
+import { dashes, marks } from "./lineLooks.ts";
 
 Chart.register(LineController, LineElement, PointElement, LinearScale);
 
@@ -14,10 +15,6 @@ export interface ParallelLine {
   look: number;
   strong: boolean;
 }
-
-/** How lines differ without their colour. */
-export const dashes = [[], [6, 3], [2, 3], [8, 3, 2, 3], [12, 4]] as const;
-export const marks = ["circle", "rectRot", "triangle", "rect", "crossRot"] as const;
 
 /** Parallel coordinates: an axis for every skill in-domain and OOD, from 0 to 100 %. `axes`: their names, in lines. */
 export function drawParallel(canvas: HTMLCanvasElement, axes: string[][], lines: ParallelLine[], palette: readonly string[], colours: Colours): ParallelPlot {

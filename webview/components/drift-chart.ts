@@ -125,6 +125,19 @@ export class DriftChartView extends PlotElement<Plot> {
         font-variant-numeric: tabular-nums;
         color: var(--dim);
       }
+      .finding {
+        margin: 0 0 4px;
+        font-size: 11px;
+        line-height: 16px;
+      }
+      .finding summary {
+        cursor: pointer;
+      }
+      .finding p {
+        margin: 2px 0 2px 14px;
+        color: var(--dim);
+        overflow-wrap: anywhere;
+      }
       .readout b {
         font-weight: 600;
         color: var(--vscode-foreground);
@@ -180,7 +193,14 @@ export class DriftChartView extends PlotElement<Plot> {
         <canvas aria-hidden="true"></canvas>
       </div>
       <p class="readout" aria-hidden="true">${stop === undefined ? nothing : this.readout(stop)}</p>
+      ${this.findings()}
       ${this.table()}`;
+  }
+
+  /** What stands behind each flag that was raised, to be opened: the finding, and its facts a line each. */
+  private findings(): TemplateResult[] {
+    const raised = this.chart.flags.filter(({ state }) => state === "drifting" || state === "confirmed");
+    return raised.map(({ title, text }) => html`<details class="finding"><summary>${title}</summary>${text.split("\n").map((line) => html`<p>${line}</p>`)}</details>`);
   }
 
   private readout(stop: Stop): TemplateResult {

@@ -1,14 +1,12 @@
-import { css, html, svg, type PropertyValues, type TemplateResult } from "lit";
+import { css, html, type PropertyValues, type TemplateResult } from "lit";
 import { formatInterval, formatPercent } from "../../src/domain/format.ts";
 import type { PageVector } from "../../src/protocol/weightsPage.ts";
 import { t } from "../../src/util/l10n.ts";
 import { readColours } from "../chart/colours.ts";
+import { lineColours, lineSample, sampleStyles } from "../chart/lineLooks.ts";
 import { PlotElement } from "../chart/plotElement.ts";
-import { dashes, drawParallel, type ParallelPlot } from "../chart/parallelPlot.ts";
+import { drawParallel, type ParallelPlot } from "../chart/parallelPlot.ts";
 import { shared } from "../styles.ts";
-
-/** Not orange: in the dark themes it is too faint for a thin line. */
-const palette = ["--vscode-charts-blue", "--vscode-charts-yellow", "--vscode-charts-green", "--vscode-charts-purple", "--vscode-charts-red", "--vscode-foreground"];
 
 /** What every checkpoint can do, as lines through one axis a skill and split; the same numbers stand in a table below. */
 export class CapabilityChart extends PlotElement<ParallelPlot> {
@@ -19,6 +17,7 @@ export class CapabilityChart extends PlotElement<ParallelPlot> {
 
   static override styles = [
     shared,
+    sampleStyles,
     css`
       :host {
         display: block;
@@ -54,31 +53,6 @@ export class CapabilityChart extends PlotElement<ParallelPlot> {
       tr.strong th {
         font-weight: 600;
       }
-      svg {
-        width: 28px;
-        height: 9px;
-        margin-right: 6px;
-        stroke-width: 2;
-        vertical-align: -1px;
-      }
-      .look-0 {
-        stroke: var(--vscode-charts-blue);
-      }
-      .look-1 {
-        stroke: var(--vscode-charts-yellow);
-      }
-      .look-2 {
-        stroke: var(--vscode-charts-green);
-      }
-      .look-3 {
-        stroke: var(--vscode-charts-purple);
-      }
-      .look-4 {
-        stroke: var(--vscode-charts-red);
-      }
-      .look-5 {
-        stroke: var(--vscode-foreground);
-      }
     `,
   ];
 
@@ -95,7 +69,7 @@ export class CapabilityChart extends PlotElement<ParallelPlot> {
         </thead>
         <tbody>
           ${this.vectors.map(({ label, stage, values }, index) => html`<tr class=${this.strong.includes(label) ? "strong" : ""}>
-            <th scope="row">${sample(index)}${label}${stage === null ? "" : ` ${stage}`}</th>
+            <th scope="row">${lineSample(index)}${label}${stage === null ? "" : ` ${stage}`}</th>
             ${values.map(({ accuracy, interval }) => html`<td>${accuracy === null || interval === null ? html`<span class="dim">${t("not checked")}</span>` : html`${formatPercent(accuracy, 0)} <span class="dim">(${formatInterval(interval, 0)})</span>`}</td>`)}
           </tr>`)}
         </tbody>
@@ -111,17 +85,10 @@ export class CapabilityChart extends PlotElement<ParallelPlot> {
     this.clear();
     const canvas = this.renderRoot.querySelector("canvas");
     if (canvas === null || this.vectors.length === 0) return;
-    const style = getComputedStyle(this);
     const axes = (this.vectors[0]?.values ?? []).map(({ skill, split }) => [skill, splitText(split)]);
     const lines = this.vectors.map(({ label, values }, look) => ({ label, look, strong: this.strong.includes(label), values: values.map(({ accuracy }) => accuracy) }));
-    this.plot = drawParallel(canvas, axes, lines, palette.map((name) => style.getPropertyValue(name).trim() || style.color), readColours(this));
+    this.plot = drawParallel(canvas, axes, lines, lineColours(this), readColours(this));
   }
-}
-
-/** A piece of a checkpoint's line, for the table that is also the legend. */
-function sample(index: number): TemplateResult {
-  const dash = (dashes[index % dashes.length] ?? []).join(" ");
-  return html`<svg class=${`look-${index % palette.length}`} viewBox="0 0 28 9" aria-hidden="true">${svg`<path d="M1 4.5 H27" stroke-dasharray=${dash === "" ? "none" : dash} />`}</svg>`;
 }
 
 function splitText(split: "id" | "ood"): string {

@@ -43,8 +43,12 @@ export class HeatMap extends LitElement {
         color: var(--dim);
       }
       thead th {
-        padding: 0 6px;
+        width: 68px;
+        padding: 0 6px 0 2px;
+        line-height: 14px;
         text-align: right;
+        vertical-align: bottom;
+        white-space: normal;
       }
       td {
         min-width: 56px;
@@ -62,10 +66,10 @@ export class HeatMap extends LitElement {
       }
       /* Without backgrounds a bar under the number says the same. */
       :host-context(.vscode-high-contrast) td {
-        background: linear-gradient(var(--vscode-foreground) 0 0) left bottom / calc(var(--share, 0) * 100%) 3px no-repeat;
+        background: linear-gradient(var(--vscode-foreground) 0 0) left bottom / calc(var(--share, 0) * (100% - 4px)) 3px no-repeat;
       }
       :host-context(.vscode-high-contrast) td.negative {
-        background: repeating-linear-gradient(90deg, var(--vscode-foreground) 0 2px, transparent 2px 4px) left bottom / calc(var(--share, 0) * 100%) 3px no-repeat;
+        background: repeating-linear-gradient(90deg, var(--vscode-foreground) 0 2px, transparent 2px 4px) left bottom / calc(var(--share, 0) * (100% - 4px)) 3px no-repeat;
       }
       .readout {
         min-height: 18px;
@@ -95,7 +99,7 @@ export class HeatMap extends LitElement {
           <thead>
             <tr>
               <td></td>
-              ${grid.names.map((name, index) => html`<th scope="col" title=${grid.modules[index] ?? name}>${name}</th>`)}
+              ${grid.names.map((name, index) => html`<th scope="col" title=${grid.modules[index] ?? name}>${name.split(/(?<=[_.])/).map((part) => html`${part}<wbr>`)}</th>`)}
               <th scope="col">${t("all")}</th>
             </tr>
           </thead>

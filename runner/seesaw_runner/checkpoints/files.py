@@ -12,6 +12,8 @@ from typing import Any
 
 from seesaw_runner.checkpoints.safetensors_header import TRAINABLE, HeaderError, Tensor, lfs_size, read_header
 from seesaw_runner.checkpoints.tied_weights import check_tied
+from seesaw_runner.checkpoints.vocabulary import check_vocabulary
+from seesaw_runner.checkpoints.wrappers import check_wrappers
 from seesaw_runner.findings import Finding
 
 _PICKLE = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
@@ -52,6 +54,9 @@ class Checkpoint:
 
     def warn(self, message: str, fix: str) -> None:
         self.findings.append(Finding("bad-checkpoint", "warning", message, fix, str(self.folder)))
+
+    def info(self, message: str, fix: str) -> None:
+        self.findings.append(Finding("bad-checkpoint", "info", message, fix, str(self.folder)))
 
 
 def inspect_checkpoint(folder: str | Path) -> Checkpoint:
@@ -259,3 +264,5 @@ def _check_tensors(checkpoint: Checkpoint) -> None:
         )
     if checkpoint.kind == "full":
         check_tied(checkpoint)
+        check_vocabulary(checkpoint)
+        check_wrappers(checkpoint)

@@ -61,17 +61,18 @@ def step_name(step: int) -> str:
     return f"step-{step:06d}"
 
 
-def identity(folder: str | Path, digest: str | None = None) -> str:
+def identity(folder: str | Path, digest: str | None = None, under: str | None = None) -> str:
     """What decides a checkpoint's outputs: its weights (`digest`, hashed if not given), its config, and for an adapter
-    what it was trained on, all the way down. Two folders of one identity are one model."""
+    what it was trained on, all the way down. Two folders of one identity are one model.
+    under: the identity of an adapter's base, where it is known."""
     folder = Path(folder)
     about = folder / "adapter_config.json"
     parts = [digest or weights_hash(folder)]
     for name in (about,) if about.is_file() else (folder / "config.json", folder / "generation_config.json"):
         parts.append(hashlib.sha256(name.read_bytes()).hexdigest() if name.is_file() else "")
     if about.is_file():
-        under = Path(str(json.loads(about.read_text(encoding="utf-8")).get("base_model_name_or_path") or ""))
-        parts.append(identity(under) if under.is_dir() else str(under))
+        base = Path(str(json.loads(about.read_text(encoding="utf-8")).get("base_model_name_or_path") or ""))
+        parts.append(under or (identity(base) if base.is_dir() else str(base)))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -95,6 +95,12 @@ def _turns(turns: list[Turn]) -> str:
     return "[" + ",".join(canonical([turn.role, turn.text, turn.tool_calls]) for turn in turns) + "]"
 
 
+def prompt_or_row_hash(value: Any) -> str:
+    """What two rows that ask the same have in common: the hash of the prompt, of the whole row where there is none."""
+    prompt, _ = split_turns(value)
+    return _sha256(_turns(prompt)) if prompt else _sha256(canonical(value))
+
+
 def row_hashes(value: Any) -> RowHashes:
     """The identity of a row: the whole record, its prompt alone, its answer alone."""
     prompt, answer = split_turns(value)

@@ -85,5 +85,8 @@ def teacher_pool(stage, *, top_k: int, offline: bool) -> TeacherPool:
         if load != "auto":
             told = f"{len(set(folders.values()))} teachers, loaded {load.replace('-', ' ')}"
     return TeacherPool(
-        LocalTeachers(folders, partial(stage.load, frozen=True), together=together), servers, told, stage
+        LocalTeachers(folders, partial(stage.load, frozen=True, beside_training=not offline), together=together),
+        servers,
+        told,
+        stage,
     )

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import torch
 
-from seesaw_runner.checkpoints.saving import weight_files
+from seesaw_runner.training.placement import free_bytes, input_device, loaded_bytes
 
 #: Share of the free memory that teachers may take before they are loaded one after another.
 ROOM_SHARE = 0.5
@@ -68,8 +68,7 @@ class LocalTeachers:
 
 def score_rows(model: torch.nn.Module, rows: Sequence[Rolled]) -> list[Target | None]:
     """Targets of answers under a model, over its whole vocabulary."""
-    device = next(model.parameters()).device
-    ids, mask = padded([row.ids for row in rows], device)
+    ids, mask = padded([row.ids for row in rows], input_device(model))
     logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits
     return [
         Target(logits[k, row.start - 1 : len(row.ids) - 1].float().log_softmax(-1), None) for k, row in enumerate(rows)
@@ -90,29 +89,10 @@ def padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[torch.T
 def fit_together(folders: Sequence[Path], device: torch.device, dtype: torch.dtype = torch.float32) -> tuple[bool, str]:
     """Whether all teachers may stay loaded, and a sentence with the figures. dtype: what they are loaded in."""
     distinct = set(folders)
-    need = sum(_loaded_bytes(folder, dtype.itemsize) for folder in distinct)
-    free = _free(device)
-    fits = free is None or need <= free * ROOM_SHARE
+    need = sum(loaded_bytes(folder, dtype.itemsize) for folder in distinct)
+    free = free_bytes(device)
+    # A single one has to be loaded in any case; in parts, if it must be.
+    fits = free is None or len(distinct) == 1 or need <= free * ROOM_SHARE
     known = "unknown" if free is None else f"{free / 2**30:.1f} GiB"
     how = "stay loaded together" if fits else "are loaded one after another"
     return fits, f"{len(distinct)} teachers of {need / 2**30:.2f} GiB {how}; {known} of memory is free."
-
-
-def _loaded_bytes(folder: Path, item: int) -> int:
-    from seesaw_runner.checkpoints.files import inspect_checkpoint
-
-    checkpoint = inspect_checkpoint(folder)
-    size = sum(file.stat().st_size for file in weight_files(folder))
-    return checkpoint.parameters * item if checkpoint.kind != "adapter" and checkpoint.parameters else size
-
-
-def _free(device: torch.device) -> int | None:
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return None

@@ -48,11 +48,11 @@ def load_foreign(folder: Path, cwd: Path, load) -> Any:
     base = adapter_base(folder, cwd)
     if base.resolve() == folder.resolve():
         raise StageError("bad-checkpoint", f"The adapter {folder.name} names itself as its base", str(folder))
-    from peft import PeftModel
+    from seesaw_runner.training.adapters import put_adapter
 
     model = load(base)
     try:
-        return PeftModel.from_pretrained(model, str(folder)).merge_and_unload()
+        return put_adapter(model, folder).merge_and_unload()
     except Exception as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise StageError(

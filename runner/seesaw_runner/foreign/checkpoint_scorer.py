@@ -14,6 +14,7 @@ from seesaw_runner.foreign.view import source_of, usable_folder
 from seesaw_runner.foreign.watcher import Watcher
 from seesaw_runner.journal import read_events, standing_events
 from seesaw_runner.probing.callback import process_seconds
+from seesaw_runner.probing.gate import Halt, halt_of
 from seesaw_runner.probing.prober import Prober
 from seesaw_runner.run_folder import StageError, attempt_number, say
 from seesaw_runner.training.arguments import versions
@@ -46,6 +47,11 @@ class CheckpointScorer:
     @property
     def stopping(self) -> bool:
         return self.stage.watch.signal is not None
+
+    @property
+    def halt(self) -> Halt | None:
+        """What a confirmed flag asks for."""
+        return halt_of(self._prober)
 
     # ---- start
 
@@ -81,7 +87,8 @@ class CheckpointScorer:
                 identity=stage.start_identity,
                 base_identity=stage.base_identity,
                 load_base=lambda: stage.load(stage.spec["base"]),
-                looks=2,
+                looks=None,
+                last=None,
                 events=read_events(self.run / "journal.jsonl") if self.again else (),
             )
             say(f"Seesaw: {self._prober.told}")
@@ -124,7 +131,7 @@ class CheckpointScorer:
     def score_ready(self, ended: bool = False, unnumbered: bool = True, step: int = 0) -> None:
         """Registers and scores what is whole by now. One that cannot be scored is told and does not stop the others."""
         for found in self.watcher.ready(ended):
-            if self.stopping:
+            if self.stopping or self.halt:
                 return
             if found.step is None:
                 if unnumbered:
@@ -241,7 +248,6 @@ class CheckpointScorer:
     def _probe(self, model, path: Path, step: int, digest: str, *, evaluate: bool, again: bool = False) -> None:
         """again: the same weights as before, for their answers only: no second look of the flags."""
         assert self._prober is not None
-        self._spend_level(step)
         self._prober.probe(
             model,
             step,
@@ -250,6 +256,7 @@ class CheckpointScorer:
             weights_hash=digest,
             identity=saving.identity(path, digest),
             look=not again,
+            progress=self._progress(step),
         )
         self._prober.let_go()
         if evaluate:
@@ -263,14 +270,12 @@ class CheckpointScorer:
             share=round(self._prober.seconds / seconds if seconds > 0 else 0.0, 4),
         )
 
-    def _spend_level(self, step: int) -> None:
-        """How many checkpoints will come is not known. The j-th look gets alpha / (K · j(j+1)): Σ 1/j(j+1) = 1, so the
-        budget of the run holds however many there are (Bonferroni with unequal weights).
+    def _progress(self, step: int) -> float:
+        """How many checkpoints will come is not known. By the j-th look 1 − 1/(j+1) of the flags' budget may be spent:
+        it holds however many there are.
         """
-        assert self._prober is not None and self._prober.watch is not None
         self._looks.add((self.number, step))
-        j, watch = len(self._looks), self._prober.watch
-        watch.level = float(self.stage.spec["flags"]["alpha"]) / (max(1, len(watch.measurable)) * j * (j + 1))
+        return 1 - 1 / (len(self._looks) + 1)
 
     def _eval_due(self, step: int) -> bool:
         every = self.stage.spec["probe"].get("eval_every")

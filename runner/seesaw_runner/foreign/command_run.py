@@ -19,6 +19,7 @@ from seesaw_runner.foreign.metric_sink import MetricSink
 from seesaw_runner.foreign.placeholders import fill_words, shell_line, shown, variables
 from seesaw_runner.foreign.trainer_logs import TrainerLogs
 from seesaw_runner.foreign.watcher import Watcher
+from seesaw_runner.probing.gate import tell_halt
 from seesaw_runner.run_folder import attempt_number, say, write_outcome
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class CommandRun:
             if code == 0:
                 self.state["ended"] = True
                 self._write_state()
+            elif self.scorer.halt:
+                return self._halted()
         self.journal.append("stage.progress", phase="probe", step=sink.step, total=sink.total)
         self.scorer.forget_void()
         self.scorer.score_ready(ended=True, unnumbered=code == 0, step=sink.step)
@@ -87,7 +90,7 @@ class CommandRun:
         if code != 0:
             return self._failed(code, words)
         self.scorer.finish()
-        return 0
+        return self._halted() if self.scorer.halt else 0
 
     # ---- the command
 
@@ -124,11 +127,13 @@ class CommandRun:
             if self.stopping:  # it came before there was a child to pass it on to
                 child.stop()
             while not child.ended:
-                if self.stopping:
-                    child.kill_after(grace)
-                else:
+                if not self.stopping and not self.scorer.halt:
                     self.scorer.score_ready()
-                time.sleep(0.05 if self.stopping else POLL)
+                if self.scorer.halt:
+                    child.stop()
+                if ending := self.stopping or self.scorer.halt is not None:
+                    child.kill_after(grace)
+                time.sleep(0.05 if ending else POLL)
             code = child.end()
         finally:
             child.kill()
@@ -177,6 +182,11 @@ class CommandRun:
         )
         write_outcome(self.stage.attempt, "cancelled", f"Stopped. {after}")
         return 143
+
+    def _halted(self) -> int:
+        """A confirmed flag has paused or stopped the run, and with it the command."""
+        step = self.scorer.newest[0] if self.scorer.newest else 0
+        return tell_halt(self.scorer.halt, self.stage.attempt, step)
 
     def _failed(self, code: int, words: LastWords) -> int:
         """A signal stays one, told or passed on by a shell as 128 + n: the agent names it, and looks for the reason."""

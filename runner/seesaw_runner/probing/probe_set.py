@@ -12,15 +12,18 @@ from typing import Any
 from seesaw_runner.checks import Check, make_check
 from seesaw_runner.data.canonical import row_hashes
 from seesaw_runner.data.rows import read_rows
+from seesaw_runner.flags.margins import TERMINATOR, decision_segments, decisive_tokens
 from seesaw_runner.scoring.encode import EncodedRow, Encoder
 
-TERMINATOR = "terminator"
 MAX_SEGMENTS = 255
 
 
 @dataclass
 class Probe:
-    """One probe row. `segment`: index into the set's segment names, one per scored token."""
+    """One probe row. `segment`: index into the set's segment names, one per scored token; `decisive`: whether the
+    token decides the row. `prompt_hash`: None for a row without a prompt. `group`: what the row shares with others, of
+    which all count once.
+    """
 
     line: int
     hash: str
@@ -28,12 +31,15 @@ class Probe:
     row: EncodedRow
     tags: list[str]
     segment: list[int] = field(default_factory=list)
+    decisive: list[bool] = field(default_factory=list)
+    prompt_hash: str | None = None
+    group: str | None = None
 
 
 @dataclass
 class ProbeSet:
     """One skill × split. `usable`: indexes of probes that could be encoded, fixed when first asked for. `hash`: what
-    the rows are, in order.
+    the rows are, in order. `path`: their file.
     """
 
     skill: str
@@ -42,6 +48,7 @@ class ProbeSet:
     segments: list[str]
     check: Check
     hash: str
+    path: str = ""
 
     @property
     def id(self) -> str:
@@ -71,15 +78,16 @@ def load_probe_sets(
         for split in ("id", "ood"):
             path = skill["probes"].get(split)
             if path:
-                sets.append(_load(skill["id"], split, path, check, encoder, warn, context))
+                sets.append(_load(skill, split, path, check, encoder, warn, context))
     return sets
 
 
 def _load(
-    skill: str, split: str, path: str, check: Check, encoder: Encoder, warn: Callable[..., Any], context: int | None
+    about: dict, split: str, path: str, check: Check, encoder: Encoder, warn: Callable[..., Any], context: int | None
 ) -> ProbeSet:
     probes: list[Probe] = []
     names: dict[str, int] = {}
+    skill, decided_by = about["id"], decision_segments(about)
     for source in read_rows(path):
         if source.error is not None:
             row, value = EncodedRow(reason=str(source.error)), source.value
@@ -93,9 +101,13 @@ def _load(
                 )
         fields = value if isinstance(value, dict) else {}
         tags = [t for t in fields["tags"] if isinstance(t, str)] if isinstance(fields.get("tags"), list) else []
-        probe = Probe(source.line, row_hashes(value).full, value, row, tags)
+        hashes, group = row_hashes(value), fields.get("group")
+        probe = Probe(source.line, hashes.full, value, row, tags, prompt_hash=hashes.prompt)
+        probe.group = None if group is None else str(group)
         if row.reason is None:
             probe.segment = _token_segments(row, fields, check, encoder, names)
+            listed = list(names)
+            probe.decisive = decisive_tokens([listed[i] for i in probe.segment], decided_by)
         probes.append(probe)
     skipped = [p for p in probes if p.row.reason is not None]
     if skipped:
@@ -108,7 +120,7 @@ def _load(
             fix="Correct or remove these rows; the others are scored.",
         )
     digest = hashlib.sha256("\n".join(p.hash for p in probes).encode()).hexdigest()
-    return ProbeSet(skill, split, probes, list(names), check, digest)
+    return ProbeSet(skill, split, probes, list(names), check, digest, path)
 
 
 def _token_segments(row: EncodedRow, value: dict, check: Check, encoder: Encoder, names: dict[str, int]) -> list[int]:

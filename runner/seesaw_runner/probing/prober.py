@@ -15,12 +15,16 @@ from typing import Any
 
 import torch
 
+from seesaw_runner.flags.settings import flag_actions
+from seesaw_runner.flags.watch import Look
 from seesaw_runner.journal import standing_events
 from seesaw_runner.probing.evaluate import Answer, Evaluator, judge, margin_for
-from seesaw_runner.probing.flags import Look, SeriesStart, Watch, quantile
+from seesaw_runner.probing.gate import Gate
+from seesaw_runner.probing.noise import KIND, measure_noise
 from seesaw_runner.probing.probe_set import ProbeSet, load_probe_sets, template_hash, tokenizer_hash
 from seesaw_runner.probing.reference_cache import Entry, ReferenceCache, cache_folder
-from seesaw_runner.probing.selection import Selection, pick, shortened, token_index, whole
+from seesaw_runner.probing.selection import Selection, only, pick, token_index, whole
+from seesaw_runner.probing.watching import Watching
 from seesaw_runner.probing.writer import ProbeWriter
 from seesaw_runner.scoring.encode import Encoder
 from seesaw_runner.scoring.generate import end_ids
@@ -29,13 +33,13 @@ from seesaw_runner.training.device import Device
 
 #: Reference hidden states beyond this size are kept in main memory instead of the accelerator's.
 ON_DEVICE_BYTES = 2 * 1024**3
-#: Rows of each set that are scored a second time to measure noise: it belongs to the engine, not to the rows.
-NOISE_ROWS = 16
+#: A margin needs the two most likely tokens.
+LEAST_TOP_K = 2
 
 
 class Prober:
     """spec: run.json. journal: `append(type, **fields)`. context: positions that the model has. `seconds`: time spent
-    here so far. `told`: one line for people about the newest probe point.
+    here so far. `told`: one line for people about the newest probe point. `gate`: whether a flag halts the run.
     """
 
     def __init__(self, spec: dict, run: Path, journal, tokenizer, device: Device, context: int | None = None):
@@ -47,12 +51,15 @@ class Prober:
             spec, self.encoder, lambda **finding: journal.append("warning", **finding), context
         )
         self.rows = [s.probes[i].row for s in self.sets for i in s.usable]
-        self.whole = whole(self.sets)
-        self.short = shortened(self.sets, self.whole)
-        self.writer = ProbeWriter(run, journal, self.sets, self.encoder.bytes, int(self.options["top_k"]))
+        self.whole = self.short = self.watched = whole(self.sets)
+        self.early: frozenset[int] = frozenset()
+        self.top_k = max(LEAST_TOP_K, int(self.options["top_k"]))
+        self.writer = ProbeWriter(run, journal, self.sets, self.encoder.bytes, self.top_k)
+        self.watching = Watching(spec, run, self.sets, self.whole, journal)
+        self.gate = Gate(flag_actions(spec))
         self.start_answers: dict[str, list[Answer]] = {}
         self.noise: dict[str, dict[str, float]] = {}
-        self.watch: Watch | None = None
+        self.last: int | None = None
         self.same_base = False
         self.told = ""
         self.seconds = time.perf_counter() - began
@@ -72,13 +79,18 @@ class Prober:
         identity: str,
         base_identity: str,
         load_base: Callable[[], torch.nn.Module],
-        looks: int,
+        looks: int | None,
+        last: int | None,
+        short: bool = False,
+        early: Iterable[int] = (),
         events: Iterable[dict] = (),
     ) -> None:
         """Scores the start checkpoint (step 0), measures noise, freezes the references and opens the watch.
 
-        identity, base_identity: `saving.identity` of the start and the base. looks: planned probe points after step 0,
-        for the flags' budget. events: the journal so far, in a later attempt.
+        identity, base_identity: `saving.identity` of the start and the base. looks, last: how many probe points are
+        planned after step 0, and the last of them, for the flags' budget; None where that is not known. short: points
+        between the ends score fewer rows, and at the `early` ones only those of series that are watched. events: the
+        journal so far, in a later attempt.
         load_base is called only when KL to a base other than the start is wanted and the cache does not have it.
         """
         began = time.perf_counter()
@@ -102,7 +114,16 @@ class Prober:
         self._settle_kl(scores)
         self.writer.remember_start(scores)
         self.start_answers = self._judge(self.whole, self.sets, dict(enumerate(entry.texts)))
-        self._open_watch(looks, journalled)
+        self.last = last
+        self.short = self.watching.open(
+            scores, self.start_answers, self.noise, looks=looks, last=last, short=short, events=journalled
+        )
+        if short:
+            watch = self.watching.watch
+            self.watched, self.early = only([s.id in watch.measurable for s in self.sets], self.short), frozenset(early)
+            self._keep_references_of(self.short)
+            self._keep_references_of(self.watched)
+        self.gate.recall(events, self.run)
         if not self.scored(0, events):
             seconds = time.perf_counter() - began
             self._report(0, self.start_answers, seconds)
@@ -110,19 +131,26 @@ class Prober:
         self.told = "step 0: " + ", ".join(
             f"{s.id} {sum(a.correct for a in self.start_answers[s.id])}/{len(s.usable)} right" for s in self.sets
         )
-        for kind, body in self.watch.not_measurable():
+        for kind, body in self.watching.watch.not_measurable():
             self.journal.append(kind, **body)
         self.seconds += time.perf_counter() - began
 
     def scored(self, step: int, events: Iterable[dict]) -> bool:
-        """Whether a journal has every set's scores at a step, and no later attempt made them void."""
+        """Whether a journal has every set's scores at a step, and no later attempt made them void. At an early point
+        only of the sets that are scored there.
+        """
         found = {(e["skill"], e["split"]) for e in events if e.get("type") == "probe.scored" and e.get("step") == step}
-        return all((s.skill, s.split) in found for s in self.sets)
+        chosen = self.between(step)
+        return all((s.skill, s.split) in found for k, s in enumerate(self.sets) if chosen.part(k) or not s.usable)
+
+    def between(self, step: int) -> Selection:
+        """The rows of a point between the ends."""
+        return self.watched if step in self.early else self.short
 
     def _scorer(self, model: torch.nn.Module) -> Scorer:
         return Scorer(
             model,
-            top_k=max(2, int(self.options["top_k"])),
+            top_k=self.top_k,
             batch_size=int(self.options["batch_size"]),
             chunk_elements=self.device.chunk_elements,
         )
@@ -144,7 +172,7 @@ class Prober:
             "temperature": 1.0,
             "tokenizer_hash": tokenizer_hash(self.tokenizer),
             "template_hash": template_hash(self.tokenizer),
-            "top_k": min(int(self.options["top_k"]), lm.vocabulary),
+            "top_k": min(self.top_k, lm.vocabulary),
             "mask": self.encoder.method,
             "device": self.device.name,
             "path": lm.path,
@@ -155,6 +183,7 @@ class Prober:
             "probes": [[s.id, s.hash] for s in self.sets],
             "ends": sorted(self.evaluator.ends),
             "torch": torch.__version__,
+            "noise": KIND,
             "context": self.context,
             "tokens": _tokens_hash(self.rows),
         }
@@ -179,22 +208,13 @@ class Prober:
         hidden = self.scorer.hidden(self.rows) if self.scorer.lm.split else None
         scores = self.scorer.score(self.rows, None, hidden)
         head = self.scorer.lm.frozen_head() if hidden is not None else None
-        return Entry(Reference(hidden, head), scores, None, self._measure_noise(scores))
-
-    def _measure_noise(self, scores: Scores) -> dict[str, dict[str, float]]:
-        """A/A: the same checkpoint again, in batches of another size taken from the other end. Pooled over the sets."""
-        rows = [i for k in range(len(self.sets)) for i in list(self.whole.part(k))[:NOISE_ROWS]]
-        other = max(1, int(self.options["batch_size"]) * 3 // 4)
-        before = pick(scores, rows)
-        change = self.scorer.logprob([self.rows[i] for i in rows], batch_size=other, reverse=True) - before.logprob
-        noise = {
-            "nll_q99": quantile([abs(v) for v in before.sums(change)], 0.99),
-            "token_q99": quantile(change.abs().tolist(), 0.99),
-        }
-        return {s.id: noise for s in self.sets}
+        noise = measure_noise(
+            self.scorer, scores, self.sets, self.whole, self.watching.tokens, self.rows, context=self.context
+        )
+        return Entry(Reference(hidden, head), scores, None, noise)
 
     def _keep_references(self, start: Reference, base_identity: str, load_base: Callable[[], torch.nn.Module]) -> None:
-        """References for KL, for all rows and for the short selection."""
+        """References for KL, for all rows."""
         wanted = self.options.get("kl") or []
         if not self.scorer.lm.split or not wanted:
             return
@@ -209,9 +229,12 @@ class Prober:
             else:
                 reference = entry.reference
             self.whole.references["base"] = _off_device(reference)
-        index, _ = token_index(row_starts(self.rows), self.short.rows)
+
+    def _keep_references_of(self, chosen: Selection) -> None:
+        """The same for some of the rows."""
+        index, _ = token_index(row_starts(self.rows), chosen.rows)
         for name, reference in self.whole.references.items():
-            self.short.references[name] = Reference(reference.hidden[index.to(reference.hidden.device)], reference.head)
+            chosen.references[name] = Reference(reference.hidden[index.to(reference.hidden.device)], reference.head)
 
     def _settle_kl(self, scores: Scores) -> None:
         """KL to the base where the base is the start, and nothing that was not asked for."""
@@ -220,21 +243,6 @@ class Prober:
             scores.kl["base"] = scores.kl["start"]
         for name in [n for n in scores.kl if n not in wanted]:
             del scores.kl[name]
-
-    def _open_watch(self, looks: int, events: list[dict]) -> None:
-        flags = self.spec["flags"]
-        series = [
-            SeriesStart(
-                s.skill,
-                s.split,
-                len(s.usable),
-                [a.correct for a in self.start_answers[s.id]],
-                self.noise[s.id]["nll_q99"],
-            )
-            for s in self.sets
-        ]
-        self.watch = Watch(alpha=flags["alpha"], tolerance=flags["tolerance"], looks=max(1, looks), series=series)
-        self.watch.restore(events)
 
     def let_go(self) -> None:
         """Forgets the model that it scored last, so that its memory is free until the next probe point."""
@@ -252,16 +260,18 @@ class Prober:
         weights_hash: str | None = None,
         identity: str | None = None,
         look: bool = True,
+        progress: float | None = None,
     ) -> None:
         """Scores at `step`, looks at every series, runs checks where due or asked for by a flag, writes traces.
 
-        full: every row, else the short selection. weights_hash, identity: of the checkpoint saved at this step, if one
-        was. look: False for weights that were looked at before, so that one look does not count twice.
+        full: every row, else those of `between`. weights_hash, identity: of the checkpoint saved at this step, if one
+        was. look: False for weights that were looked at before, so that one look does not count twice. progress: share
+        of the flags' budget that may be spent by now; default: of the planned steps.
         """
         began = time.perf_counter()
         if self.scorer is None or self.scorer.lm.outer is not model:
             self.scorer = self._scorer(model)
-        chosen = self.whole if full else self.short
+        chosen = self.whole if full else self.between(step)
         rows = [self.rows[i] for i in chosen.rows]
         hidden = self.scorer.hidden(rows) if self.scorer.lm.split else None
         scores = self.scorer.score(rows, chosen.references, hidden)
@@ -275,7 +285,10 @@ class Prober:
             s.id: [nll[j] - self.writer.start_nll[chosen.rows[j]] for j in chosen.part(k)]
             for k, s in enumerate(self.sets)
         }
-        looks = {s.id: self.watch.look(step, s.id, deltas[s.id]) if look else Look([], False) for s in self.sets}
+        looks = {s.id: Look([], False) for s in self.sets}
+        if look:
+            share = min(1.0, step / self.last) if progress is None and self.last else progress or 1.0
+            looks = self.watching.look(step, share, chosen, scores)
         asked = [s for s in self.sets if looks[s.id].needs_check]
         if unanswered := [s for s in asked if s.id not in answers]:
             answers |= self._evaluate(step, chosen, scores, unanswered, texts)
@@ -283,14 +296,13 @@ class Prober:
         drift: list[str] = []
         for k, s in enumerate(self.sets):
             change = deltas[s.id]
+            if not change:
+                continue
             drift.append(f"{s.id} {sum(change) / max(1, len(change)):+.3f}")
             flags += looks[s.id].events
             if s in asked:
-                before = [self.start_answers[s.id][i] for i in chosen.within(k, self.whole.offsets[k])]
-                flags.append(
-                    self.watch.test(step, s.id, [a.correct for a in before], [a.correct for a in answers[s.id]])
-                )
-            state = self.watch.state(s.id)
+                flags.append(self.watching.test(step, k, chosen, answers[s.id]))
+            state = self.watching.watch.state(s.id)
             drift[-1] += f" {state}" if state in ("drifting", "confirmed", "recovered") else ""
             if s.id in answers:
                 drift[-1] += f" ({sum(a.correct for a in answers[s.id])}/{len(answers[s.id])} right)"
@@ -298,6 +310,7 @@ class Prober:
         self._write(step, chosen, scores, answers, weights_hash, time.perf_counter() - began)
         for kind, body in flags:
             self.journal.append(kind, **body)
+            self.gate.see(body)
         if identity and full and hidden is not None and len(texts) == len(self.rows):
             # The next stage starts here. Noise is a matter of the engine, so the start's is this checkpoint's too.
             reference = Reference(hidden, self.scorer.lm.head)

@@ -3,16 +3,19 @@ the stage is so short that this would take more than its share; then a few rows 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import torch
 
-from seesaw_runner.probing.flags import MIN_ROWS
+from seesaw_runner.flags.defaults import GOOD_ROWS
 from seesaw_runner.probing.probe_set import ProbeSet
 from seesaw_runner.scoring.scorer import Reference, Scores
 
 #: Share of a stage that its probes should take at most, by the estimate in `probes_are_dear`.
 BUDGET = 0.15
+#: Rows of a set between the ends of a short stage: where there is something to watch, and where there is not.
+WATCHED_ROWS, SHOWN_ROWS = GOOD_ROWS, 16
 
 
 @dataclass
@@ -38,16 +41,39 @@ def whole(sets: list[ProbeSet]) -> Selection:
     return Selection(list(range(offsets[-1])), offsets)
 
 
-def shortened(sets: list[ProbeSet], every: Selection) -> Selection:
-    """MIN_ROWS usable rows of each set: enough for a flag. Those with the smallest hashes: a sample that does not
-    depend on how the file is sorted (its first rows may all be easy, or of one kind).
+def shortened(sets: list[ProbeSet], every: Selection, watched: list[bool], barred: list[set[int]]) -> Selection:
+    """A few usable rows of each set: WATCHED_ROWS of those that can be watched, SHOWN_ROWS of the others. Those with
+    the smallest hashes: a sample that does not depend on how the file is sorted (its first rows may all be easy, or of
+    one kind). barred: places among a set's usable rows that count for no flag: they tell nothing where one is watched.
     """
     rows, offsets = [], [0]
     for k, s in enumerate(sets):
-        order = sorted(range(len(s.usable)), key=lambda i: (s.probes[s.usable[i]].hash, i))
-        rows += sorted(every.offsets[k] + i for i in order[:MIN_ROWS])
+        places = [i for i in range(len(s.usable)) if not (watched[k] and i in barred[k])]
+        order = _by_hash(s, places)[: WATCHED_ROWS if watched[k] else SHOWN_ROWS]
+        rows += sorted(every.offsets[k] + i for i in order)
         offsets.append(len(rows))
     return Selection(rows, offsets)
+
+
+def only(sets: list[bool], chosen: Selection) -> Selection:
+    """Of the chosen rows those of some sets."""
+    rows, offsets = [], [0]
+    for k, wanted in enumerate(sets):
+        rows += [chosen.rows[j] for j in chosen.part(k)] if wanted else []
+        offsets.append(len(rows))
+    return Selection(rows, offsets)
+
+
+def _by_hash(s: ProbeSet, places: list[int]) -> list[int]:
+    """Places by the hash of their row, but one row of every group before a second one: a group counts once."""
+    seen: Counter[str] = Counter()
+    ranked = []
+    for i in sorted(places, key=lambda i: (s.probes[s.usable[i]].hash, i)):
+        group = s.probes[s.usable[i]].group
+        ranked.append((0 if group is None else seen[group], len(ranked), i))
+        if group is not None:
+            seen[group] += 1
+    return [i for _, _, i in sorted(ranked)]
 
 
 def pick(scores: Scores, rows: list[int]) -> Scores:

@@ -63,6 +63,8 @@ class ProbeWriter:
             **{f"kl_{n}": v.tolist() for n, v in scores.kl.items()},
         }
         for k, s in enumerate(self.sets):
+            if s.usable and not chosen.part(k):
+                continue  # not looked at here
             rows = self._rows(k, s, chosen, scores, lists, answers.get(s.id))
             name = f"traces/{step_name(step)}/{s.id}.trace"
             about = {

@@ -36,8 +36,10 @@ def train(stage: Session) -> int:
     from datasets import Dataset
     from trl import DPOConfig, DPOTrainer
 
+    from seesaw_runner.run_folder import StageError
     from seesaw_runner.training.arguments import trainer_arguments
     from seesaw_runner.training.compatible import must_share_vocabulary
+    from seesaw_runner.training.placement import in_parts
     from seesaw_runner.training.plan import make_plan, total_steps
     from seesaw_runner.training.preferences import read_preferences
     from seesaw_runner.training.stage_trainer import StageTrainer
@@ -83,10 +85,17 @@ def train(stage: Session) -> int:
     frozen = None
     if reference != "start":
         stage.loading(f"loading the reference model {reference}")
-        frozen = stage.load(stage.model_folder(reference, "reference"), frozen=True)
+        frozen = stage.load(stage.model_folder(reference, "reference"), frozen=True, beside_training=True)
     elif not stage.adapter:
         stage.loading("loading the reference model")
-        frozen = stage.load(spec["start"]["checkpoint"], frozen=True)
+        frozen = stage.load(spec["start"]["checkpoint"], frozen=True, beside_training=True)
+    if frozen is not None and stage.world > 1 and in_parts(frozen):
+        raise StageError(
+            "out-of-memory",
+            "The reference model does not fit beside the trained one, and parts of it cannot serve several processes. "
+            "Train an `adapter` (the reference then takes no memory), or remove `launch` from the stage.",
+            "launch",
+        )
     trainer = Trainer(
         model=stage.model,
         ref_model=frozen.eval().requires_grad_(False) if frozen is not None else None,

@@ -7,12 +7,13 @@ thing. Rows of `data` name their domain in `domain_field`; `oracles` says whose 
 kept when its reward (the domain's check: 0 or 1) reaches `threshold`. The specialists are loaded one after another.
 
 Options: `oracles`, `domain_field`, `samples`, `threshold`, `balance`, `temperature`, `top_p`, `max_new_tokens`,
-`batch_size`. The rows that are learned are in relabelled.jsonl.
+`batch_size`, `engine` (auto, transformers, vllm: what generates). The rows that are learned are in relabelled.jsonl.
 """
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from seesaw_runner.training.entry import run_recipe
@@ -48,7 +49,7 @@ def train(stage: Session) -> int:
     for domain, folder in folders.items():
         must_share_vocabulary(spec["start"]["checkpoint"], folder, f"The oracle of {domain}")
     stage.open()
-    sampler = sampler_of(stage)
+    sampler = sampler_of(stage, engines=True)
     options.finish()
     encoder = stage.encoder()
 
@@ -67,10 +68,10 @@ def train(stage: Session) -> int:
             if not mine:
                 raise options.error("oracles", f"names the domain {domain}, but no row of {spec['data']} is of it")
             stage.loading(f"loading the oracle of {domain}")
-            model = stage.load(folders[domain], frozen=True)
+            folder = folders[domain]
             kept, tally = keep_answers(
                 mine,
-                sampler.answers(model, mine, samples),
+                sampler.answers_of(folder, partial(stage.load, folder, frozen=True), mine, samples),
                 stage.tokenizer,
                 lambda prompt: judge_of(checks[prompt.domain]),
                 threshold=threshold,
@@ -78,7 +79,6 @@ def train(stage: Session) -> int:
                 source=spec["data"],
                 model=spec["models"][name]["label"],
             )
-            del model
             rows += [{**row, field: domain} for row in kept]
             tallies |= tally
         tell_errors(stage, checks.values())

@@ -10,7 +10,8 @@ with an interval that excludes 0. With `soft` a prompt is answered by all expert
 probability. The checkpoint is the router with a copy of its experts; router-report.json tells the rest.
 
 Options: `experts`, `fallback`, `domain_field`, `rule`, `keywords`, `policy` (`algorithm`, `features`, `pulls`,
-`learning_rate`), `soft`, `margin`, `paraphrases`, `max_new_tokens`.
+`learning_rate`), `soft`, `margin`, `paraphrases`, `max_new_tokens`, `engine` (auto, transformers, vllm: what generates
+the answers of single experts).
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ def train(stage: Session) -> int:
     from seesaw_runner.routing.mixture import Mixture
     from seesaw_runner.routing.probing import probe_routed
     from seesaw_runner.routing.report import choose, tell, write_report
+    from seesaw_runner.routing.served import served_experts
     from seesaw_runner.routing.sets import evaluation_sets
     from seesaw_runner.routing.settings import read_settings
     from seesaw_runner.run_folder import StageError
@@ -89,12 +91,16 @@ def train(stage: Session) -> int:
     frozen = dict(stage.model.named_parameters())
     before = digest_of(frozen)
     mixture = Mixture(stage.model, experts, stage.device.torch)
-    answers = Answers(stage, lambda: mixture, int(spec["probe"]["batch_size"]))
-    policy = learn_policy(stage, settings, tfidf, mixture, prompts, asked, answers) if settings.algorithm else None
-    sets = evaluation_sets(stage, settings, answers)
-    measured = [measure("rule", rule, sets, answers, soft=settings.soft)]
-    if policy is not None:
-        measured.append(measure("policy", policy, sets, answers, soft=settings.soft))
+    served = served_experts(stage, settings.engine, experts)
+    answers = Answers(stage, lambda: mixture, int(spec["probe"]["batch_size"]), served)
+    try:
+        policy = learn_policy(stage, settings, tfidf, mixture, prompts, asked, answers) if settings.algorithm else None
+        sets = evaluation_sets(stage, settings, answers)
+        measured = [measure("rule", rule, sets, answers, soft=settings.soft)]
+        if policy is not None:
+            measured.append(measure("policy", policy, sets, answers, soft=settings.soft))
+    finally:
+        answers.close()
     choice = choose(measured, settings, stage.seed)
     if digest_of(frozen) != before:
         raise StageError(

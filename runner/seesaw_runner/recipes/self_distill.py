@@ -8,7 +8,8 @@ calls that SDFT), nor with TRL's SDFT trainer (privileged context).
 
 Options: `labeller` (start, or another checkpoint), `check` (or `domain_field`: each row is judged by the check of the
 skill that the field names, for a file of several skills), `samples`, `keep`, `temperature`, `top_p`,
-`max_new_tokens`, `batch_size`. The rows that are learned are in relabelled.jsonl.
+`max_new_tokens`, `batch_size`, `engine` (auto, transformers, vllm: what generates). The rows that are learned are in
+relabelled.jsonl.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def train(stage: Session) -> int:
     else:
         check, checks = None, {skill["id"]: skill_check(spec, skill["id"]) for skill in spec["skills"]}
     stage.open()
-    sampler = sampler_of(stage)
+    sampler = sampler_of(stage, engines=True)
     options.finish()
     encoder = stage.encoder()
 
@@ -56,12 +57,15 @@ def train(stage: Session) -> int:
         prompts = read_prompts(
             spec["data"], encoder, stage, room=sampler.max_new_tokens, domain_field=field, domains=tuple(checks)
         )
-        model = (
-            stage.model if labeller == "start" else stage.load(stage.model_folder(labeller, "labeller"), frozen=True)
-        )
+        folder = spec["start"]["checkpoint"] if labeller == "start" else stage.model_folder(labeller, "labeller")
         rows, tallies = keep_answers(
             prompts,
-            sampler.answers(model, prompts, samples),
+            sampler.answers_of(
+                folder,
+                lambda: stage.model if labeller == "start" else stage.load(folder, frozen=True),
+                prompts,
+                samples,
+            ),
             stage.tokenizer,
             lambda prompt: judge_of(checks[prompt.domain] if checks else check),
             threshold=1.0,

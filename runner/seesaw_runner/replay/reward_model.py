@@ -19,6 +19,7 @@ from seesaw_runner.replay.quality import ReplayError
 from seesaw_runner.run_folder import StageError
 from seesaw_runner.scoring.encode import Encoder
 from seesaw_runner.training.loading import context_length, load_tokenizer
+from seesaw_runner.training.placement import Placement
 
 FILE = "reward-scores.jsonl"
 #: Rows of one forward pass; they are sorted by length first.
@@ -39,10 +40,15 @@ class RewardModel:
         dtype: torch.dtype,
         told: Callable[[str], None] = lambda text: None,
         stopping: Callable[[], bool] = lambda: False,
+        place: Callable[[], Placement | None] = lambda: None,
+        placed: Callable[[torch.nn.Module], None] = lambda model: None,
     ):
-        """identity: the hash of its weights; scores of another model do not count. told: says what takes time."""
+        """identity: the hash of its weights; scores of another model do not count. told: says what takes time. place:
+        its parts where it does not fit on the device; placed: told of the model that then lies in parts.
+        """
         self.folder, self.name, self.identity, self.path = Path(folder), name, identity, Path(scores)
         self.device, self.dtype, self.told, self.stopping = device, dtype, told, stopping
+        self.place, self.placed = place, placed
         self.unread: str | None = None
         self.cut = 0
         self._model: torch.nn.Module | None = None
@@ -111,6 +117,8 @@ class RewardModel:
             raise self._unusable("is an adapter. Merge it into its base first (`merge_and_unload`), then save it")
         self.told(f"loading the reward model {self.name}")
         tokenizer = load_tokenizer(str(self.folder))
+        placement = self.place()
+        parts = {} if placement is None else {"device_map": "auto", "max_memory": dict(placement.max_memory)}
         try:
             model, info = AutoModelForSequenceClassification.from_pretrained(
                 self.folder,
@@ -119,6 +127,7 @@ class RewardModel:
                 trust_remote_code=False,
                 local_files_only=True,
                 output_loading_info=True,
+                **parts,
             )
         except Exception as error:
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -133,7 +142,11 @@ class RewardModel:
                 f"gives {model.config.num_labels} numbers for a row and not one. Name a model that was trained with "
                 "num_labels = 1"
             )
-        self._model = model.to(self.device).eval().requires_grad_(False)
+        if placement is None:
+            model = model.to(self.device)
+        else:
+            self.placed(model)
+        self._model = model.eval().requires_grad_(False)
         self._encoder = Encoder(tokenizer, context_length(model))
 
     def _unusable(self, why: str) -> StageError:

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from seesaw_runner.data.row_shapes import row_format, to_messages
+from seesaw_runner.rollouts.engines import ALONE, Wanted, fits_vllm, uses_vllm, vllm_engine
 from seesaw_runner.rollouts.prompts import Prompt
 from seesaw_runner.run_folder import StageError, attempt_number, say
 from seesaw_runner.scoring.causal_lm import CausalLM
@@ -58,7 +59,9 @@ class Tally:
 
 @dataclass
 class Sampler:
-    """Samples answers. `seed` and the order of the prompts decide them, not what was sampled before."""
+    """Samples answers. `seed` and the order of the prompts decide them, not what was sampled before. `engine`: what
+    `answers_of` generates with; `answers` always takes the model that it is given.
+    """
 
     stage: Any
     temperature: float
@@ -67,6 +70,28 @@ class Sampler:
     batch_size: int | None
     seed: int
     told: int = field(default=0)
+    engine: str = "transformers"
+
+    def answers_of(
+        self, folder: str | Path, load: Callable[[], torch.nn.Module], prompts: Sequence[Prompt], samples: int
+    ) -> list[list[Generated]]:
+        """`samples` answers of each prompt by the checkpoint in `folder`. load: the same, for transformers."""
+        if not uses_vllm(self.stage, self.engine):
+            return self.answers(load(), prompts, samples)
+        if self.engine == "auto" and not fits_vllm(folder, self.stage.device, ALONE):
+            self.stage.warn(
+                "engine",
+                f"The model in {folder} leaves vLLM no room on the GPU, so transformers generates its answers.",
+                severity="info",
+            )
+            return self.answers(load(), prompts, samples)
+        longest = max(len(p.ids) for p in prompts) + self.max_new_tokens
+        with vllm_engine(self.stage, folder, length=longest, seed=self.seed) as engine:
+            return engine.answers(
+                [p.ids for p in prompts],
+                [self.max_new_tokens] * len(prompts),
+                Wanted(self.temperature, self.top_p, samples, self.seed),
+            )
 
     def answers(self, model: torch.nn.Module, prompts: Sequence[Prompt], samples: int) -> list[list[Generated]]:
         """`samples` answers of each prompt. Progress is told, and a stop is obeyed between batches."""

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from seesaw_runner.routing.mixture import Mixture
+from seesaw_runner.rollouts.engines import CALL
+from seesaw_runner.routing.mixture import Mixture, arms_of
+from seesaw_runner.routing.served import Served
 from seesaw_runner.run_folder import StageError, attempt_number
 from seesaw_runner.scoring.generate import end_ids
 
@@ -21,10 +23,12 @@ Answer = tuple[str, str]
 
 
 class Answers:
-    """batch: rows generated together. It is fixed, so that a resumed attempt rounds as the first one did."""
+    """batch: rows generated together. It is fixed, so that a resumed attempt rounds as the first one did. served: vLLM
+    with the base and its experts, or None; what several experts answer together is always the mixture's.
+    """
 
-    def __init__(self, stage, mixture: Callable[[], Mixture], batch: int):
-        self.stage, self._mixture, self.batch = stage, mixture, batch
+    def __init__(self, stage, mixture: Callable[[], Mixture], batch: int, served: Served | None = None):
+        self.stage, self._mixture, self.batch, self._served = stage, mixture, batch, served
         self.path: Path = stage.run / FILE
         self._known: dict[tuple[str, str, int], Answer] = {}
         if attempt_number(stage.attempt) > 1:
@@ -53,8 +57,10 @@ class Answers:
     ) -> list[Answer]:
         """Answers to one set of prompts under weights [prompts, arms]. by, name: who answers, and what set it is."""
         order = sorted(range(len(prompts)), key=lambda i: (len(prompts[i]), i))
-        for first in range(0, len(order), self.batch):
-            part = order[first : first + self.batch]
+        served = self._served if all(arm is not None for arm, _ in arms_of(weights)) else None
+        size = CALL if served else self.batch
+        for first in range(0, len(order), size):
+            part = order[first : first + size]
             if all((by, name, i) in self._known for i in part):
                 continue
             if self.stage.watch.signal is not None:
@@ -62,24 +68,29 @@ class Answers:
                     "cancelled",
                     "Stopped while the experts were answering. Run the stage again; it keeps the answers it has.",
                 )
-            mixture, tokenizer = self._mixture(), self.stage.tokenizer
-            found = mixture.answers(
-                [prompts[i] for i in part],
-                weights[part],
-                limits=[limits[i] for i in part],
-                ends=end_ids(mixture.lm.model, tokenizer),
-                batch=self.batch,
-            )
+            tokenizer = self.stage.tokenizer
+            asked, room = [prompts[i] for i in part], [limits[i] for i in part]
+            if served:
+                found = served.answers(asked, weights[part], room, told=f"{by} answers {name}")
+            else:
+                mixture = self._mixture()
+                ends = end_ids(mixture.lm.model, tokenizer)
+                found = mixture.answers(asked, weights[part], limits=room, ends=ends, batch=self.batch)
             texts = [(tokenizer.decode(one.ids, skip_special_tokens=True), one.finish) for one in found]
             self._keep(by, name, dict(zip(part, texts, strict=True)))
             self.stage.journal.append(
                 "stage.progress",
                 phase="generate",
-                step=min(len(order), first + self.batch),
+                step=min(len(order), first + size),
                 total=len(order),
                 message=f"{by} answers {name}",
             )
         return [self._known[by, name, i] for i in range(len(prompts))]
+
+    def close(self) -> None:
+        """No further answer is wanted: vLLM, where it was started, gives its memory back."""
+        if self._served:
+            self._served.close()
 
     def _keep(self, by: str, name: str, found: dict[int, Answer]) -> None:
         with open(self.path, "a", encoding="utf-8") as out:

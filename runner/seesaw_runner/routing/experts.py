@@ -11,6 +11,7 @@ from pathlib import Path
 from seesaw_runner.checkpoints import saving
 from seesaw_runner.checkpoints.files import inspect_checkpoint
 from seesaw_runner.run_folder import StageError
+from seesaw_runner.training.adapters import recorded_base
 from seesaw_runner.training.compatible import must_share_vocabulary
 from seesaw_runner.weights.lora import LoraAdapter
 from seesaw_runner.weights.source import WeightSource
@@ -71,6 +72,13 @@ def _read(skill: str, folder: Path, label: str, base: Path, shapes: WeightSource
             folder,
             f"{who} was trained on {found}, and the stage starts from {base}, which has other weights. Experts of one "
             "router stand on one base: start the stage there, or train the expert again",
+        )
+    recorded = recorded_base(folder)
+    if recorded is not None and recorded != saving.identity(base):
+        raise _unfit(
+            folder,
+            f"{who} was trained on other weights than {base} has now: its shapes fit, but its answers would be "
+            "nonsense. Give it the base it was trained on, or train the expert again",
         )
     try:
         adapter = LoraAdapter(checkpoint, label)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seesaw_runner.checks.base import Check
+from seesaw_runner.rollouts.engines import ENGINES
 from seesaw_runner.rollouts.judges import skill_check
 from seesaw_runner.routing.asked import BASE, Arms
 from seesaw_runner.routing.bandit import ALGORITHMS
@@ -33,6 +34,7 @@ class Settings:
     margin: float
     paraphrases: dict[str, str]
     max_new_tokens: int
+    engine: str
 
 
 def read_settings(stage) -> Settings:
@@ -84,6 +86,7 @@ def read_settings(stage) -> Settings:
         margin=options.take("margin", 5.0, float, least=0.0),
         paraphrases=paraphrases,
         max_new_tokens=options.take("max_new_tokens", 256, int, least=1),
+        engine=options.take("engine", "auto", str, among=ENGINES),
     )
 
 

@@ -2,7 +2,7 @@
 
 The split is not assumed: it is checked once, on a tiny batch, against the model's own logits. Three paths follow:
 `head` (logits = head(hidden)), `scaled` (with `logit_scale` and `final_logit_softcapping` from the config) and `whole`
-(the model's own logits, a few rows at a time, no exact KL).
+(the model's own logits, a few rows at a time, no exact KL); a model in parts is always `whole`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import copy
 from collections.abc import Iterator
 
 import torch
+
+from seesaw_runner.training.placement import in_parts, input_device
 
 
 def unwrap(model: torch.nn.Module) -> torch.nn.Module:
@@ -54,7 +56,7 @@ class CausalLM:
         self.width = int(getattr(config, "hidden_size", 0) or 0)
         pad = getattr(config, "pad_token_id", None)
         self.pad_id = pad if isinstance(pad, int) and 0 <= pad < self.vocabulary else 0
-        self.device = next(self.model.parameters()).device
+        self.device = input_device(self.model)
         self.head = Head(self.model.get_output_embeddings()) if self.model.get_output_embeddings() is not None else None
         self.backbone = self._backbone()
         self.pass_mask = True
@@ -139,7 +141,7 @@ class CausalLM:
                 self.pass_mask = not near(self.logits(ids, [7, 4]), own)
             except Exception:  # an architecture that insists on a mask
                 self.pass_mask = True
-            if self.backbone is None or self.head is None:
+            if self.backbone is None or self.head is None or in_parts(self.model):
                 return "whole"
             try:
                 states = self.hidden(ids, [7, 4])

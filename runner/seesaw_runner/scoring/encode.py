@@ -87,9 +87,17 @@ class Encoder:
         try:
             chat = messages_of(value)
             row = self._plain(*chat) if isinstance(chat, tuple) else self._chat(chat, value, last_only)
+            self._must_have_embeddings(row.ids)
             return self._finish(row)
         except RowError as error:
             return EncodedRow(reason=str(error))
+
+    def _must_have_embeddings(self, ids: Sequence[int]) -> None:
+        absent = getattr(self.tokenizer, "without_embedding", frozenset())
+        found = next((i for i in ids if i in absent), None) if absent else None
+        if found is not None:
+            text = self.tokenizer.convert_ids_to_tokens(found)
+            raise RowError(f"The row has the token {text} (id {found}), for which the model has no embedding.")
 
     def encode_all(self, values: Sequence[Any], *, last_only: bool = True) -> list[EncodedRow]:
         return [self.encode(v, last_only=last_only) for v in values]
@@ -100,34 +108,39 @@ class Encoder:
         The answer, if there is one, is the last assistant turn; it and what follows are left out.
         """
         try:
-            if row_format(value) in ("unknown", "not-an-object"):
-                messages_of(value)  # says what is missing
-            text = value.get("prompt")
-            if (
-                isinstance(text, str)
-                and isinstance(value.get("completion", ""), str)
-                and not isinstance(value.get("chosen"), list)
-            ):
-                ids = self.tokenizer(text, add_special_tokens=True)["input_ids"]
-                while ids and ids[-1] == self.tokenizer.eos_token_id:
-                    ids = ids[:-1]
-                return EncodedRow(prompt_ids=list(ids), prompt=text)
-            if not self.tokenizer.chat_template:
-                raise RowError(
-                    "The tokenizer has no chat template. Add one to the base model, or use prompt and completion texts."
-                )
-            messages = to_messages(value)
-            answers = [k for k, m in enumerate(messages) if m["role"] == "assistant"]
-            messages = messages[: answers[-1]] if answers else messages
-            if not messages:
-                raise RowError("The row has no turn before its answer, so there is nothing to continue.")
-            tools = value.get("tools") if isinstance(value.get("tools"), list) else None
-            rendered = self._render(messages, tools, generation_prompt=True)
-            if self._special_text and any(self._special_text.search(str(m.get("content"))) for m in messages):
-                return EncodedRow(prompt_ids=self._piecewise(rendered, messages)[0], prompt=rendered)
-            return EncodedRow(prompt_ids=self._tokens(rendered), prompt=rendered)
+            row = self._prompt(value)
+            self._must_have_embeddings(row.prompt_ids)
+            return row
         except RowError as error:
             return EncodedRow(reason=str(error))
+
+    def _prompt(self, value: Any) -> EncodedRow:
+        if row_format(value) in ("unknown", "not-an-object"):
+            messages_of(value)  # says what is missing
+        text = value.get("prompt")
+        if (
+            isinstance(text, str)
+            and isinstance(value.get("completion", ""), str)
+            and not isinstance(value.get("chosen"), list)
+        ):
+            ids = self.tokenizer(text, add_special_tokens=True)["input_ids"]
+            while ids and ids[-1] == self.tokenizer.eos_token_id:
+                ids = ids[:-1]
+            return EncodedRow(prompt_ids=list(ids), prompt=text)
+        if not self.tokenizer.chat_template:
+            raise RowError(
+                "The tokenizer has no chat template. Add one to the base model, or use prompt and completion texts."
+            )
+        messages = to_messages(value)
+        answers = [k for k, m in enumerate(messages) if m["role"] == "assistant"]
+        messages = messages[: answers[-1]] if answers else messages
+        if not messages:
+            raise RowError("The row has no turn before its answer, so there is nothing to continue.")
+        tools = value.get("tools") if isinstance(value.get("tools"), list) else None
+        rendered = self._render(messages, tools, generation_prompt=True)
+        if self._special_text and any(self._special_text.search(str(m.get("content"))) for m in messages):
+            return EncodedRow(prompt_ids=self._piecewise(rendered, messages)[0], prompt=rendered)
+        return EncodedRow(prompt_ids=self._tokens(rendered), prompt=rendered)
 
     # ---- plain text
 

@@ -89,10 +89,13 @@ class Scorer:
     # ---- hidden states
 
     @torch.no_grad()
-    def hidden(self, rows: Sequence, *, batch_size: int | None = None, reverse: bool = False) -> torch.Tensor:
+    def hidden(
+        self, rows: Sequence, *, batch_size: int | None = None, reverse: bool = False, padding: int = 0
+    ) -> torch.Tensor:
         """Final hidden states in front of every scored token, [tokens, width], in the order of `rows`.
 
-        rows have `ids` and `scored`. `reverse` takes the batches in the other order and direction (for A/A noise).
+        rows have `ids` and `scored`. `reverse` takes the batches in the other order and direction, `padding` adds so
+        many columns to them (for A/A noise).
         """
         size = batch_size or self.batch_size
         order = sorted(range(len(rows)), key=lambda i: len(rows[i].ids), reverse=reverse)
@@ -101,7 +104,7 @@ class Scorer:
         with self.lm.evaluating():
             for first in range(0, len(order), size):
                 picked = order[first : first + size]
-                width = max(len(rows[i].ids) for i in picked) - 1
+                width = max(len(rows[i].ids) for i in picked) - 1 + padding
                 ids = torch.full((len(picked), width), self.lm.pad_id, dtype=torch.long)
                 where, target = [], []
                 for k, i in enumerate(picked):
@@ -147,14 +150,11 @@ class Scorer:
         return self._join(rows, parts, list(others))
 
     @torch.no_grad()
-    def logprob(self, rows: Sequence, *, batch_size: int | None = None, reverse: bool = False) -> torch.Tensor:
-        """Only the scored tokens' log-probabilities, float32 [tokens] on the CPU: the cheap pass for A/A noise."""
+    def again(self, rows: Sequence, *, batch_size: int, padding: int) -> Scores:
+        """The same scores computed another way, for A/A noise: other batches, from the other end, padded further."""
         if not self.lm.split:
-            return self._score_whole(rows, batch_size=batch_size).logprob
-        states = self.hidden(rows, batch_size=batch_size, reverse=reverse)
-        targets = torch.tensor([row.ids[p] for row in rows for p in row.scored], dtype=torch.long, device=states.device)
-        out = [logp.gather(1, targets[cut, None])[:, 0].cpu() for cut, logp in self._logprobs(states, self.lm.head)]
-        return torch.cat(out) if out else torch.empty(0)
+            return self._score_whole(rows, batch_size=batch_size, padding=padding)
+        return self.score(rows, None, self.hidden(rows, batch_size=batch_size, reverse=True, padding=padding))
 
     def chunk(self, vocabulary: int) -> int:
         """Tokens per LM-head chunk: `chunk_elements` logits, but never fewer than `chunk_tokens` tokens.
@@ -212,7 +212,7 @@ class Scorer:
         if fits:
             reference.kept, reference.partition = kept, partition
 
-    def _score_whole(self, rows: Sequence, batch_size: int | None = None) -> Scores:
+    def _score_whole(self, rows: Sequence, batch_size: int | None = None, padding: int = 0) -> Scores:
         """For models whose logits are no plain function of their last hidden state: the model's own logits, few rows at
         a time.
 
@@ -225,7 +225,7 @@ class Scorer:
         with self.lm.evaluating():
             for first in range(0, len(order), size):
                 picked = order[first : first + size]
-                width = max(len(rows[i].ids) for i in picked) - 1
+                width = max(len(rows[i].ids) for i in picked) - 1 + padding
                 ids = torch.full((len(picked), width), self.lm.pad_id, dtype=torch.long)
                 for k, i in enumerate(picked):
                     ids[k, : len(rows[i].ids) - 1] = torch.tensor(rows[i].ids[:-1])

@@ -1,7 +1,8 @@
 """How every recipe starts and ends: the command line, preflight, and an outcome for whatever goes wrong.
 
 A recipe is `train(session) -> exit code` and a docstring; `run_recipe` does the rest. Exit code 0: done; 1: failed;
-143: stopped with a checkpoint to go on from. No torch is imported here: preflight answers before anything heavy loads.
+143: stopped or paused with a checkpoint to go on from. No torch is imported here: preflight answers before anything
+heavy loads.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def run_recipe(
     """
     parser = argparse.ArgumentParser(
         description=doc,
-        epilog="Exit code 0: done; 1: failed (outcome.json says why); 143: stopped, with a checkpoint to go on from.",
+        epilog="Exit code 0: done; 1: failed (outcome.json says why); 143: stopped or paused, with a checkpoint.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", nargs="?", type=Path, help="the run folder, with run.json in it")

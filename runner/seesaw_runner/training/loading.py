@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
+from seesaw_runner.checkpoints.files import inspect_checkpoint
 from seesaw_runner.checkpoints.saving import no_weights, weight_files
+from seesaw_runner.checkpoints.wrappers import prefixes
 from seesaw_runner.run_folder import StageError
+from seesaw_runner.training.adapters import Misfit, put_adapter
+from seesaw_runner.training.placement import Placement
+from seesaw_runner.weights.names import WRAPPERS
 
 
 def refuse_router(folder: str) -> None:
@@ -48,14 +54,28 @@ def load_tokenizer(folder: str):
     return tokenizer
 
 
-def load_model(folder: str, dtype: torch.dtype, device: torch.device, attention: str | None = None) -> torch.nn.Module:
+def load_model(
+    folder: str,
+    dtype: torch.dtype,
+    device: torch.device,
+    attention: str | None = None,
+    *,
+    placement: Placement | None = None,
+    scratch: str | Path | None = None,
+) -> torch.nn.Module:
     """A checkpoint as one plain model on `device`. An adapter checkpoint is merged into what it was trained on,
     recursively.
 
+    placement: the parts of a frozen model that does not fit on `device`; accelerate then moves what a forward pass
+    needs. scratch: where an adapter's merged model is written for that time (a folder on a disk with room).
     StageError `bad-checkpoint` for pickled weights, missing shards or tensors that do not fit, and for a router.
     """
     refuse_router(folder)
     about = Path(folder) / "adapter_config.json"
+    if about.is_file() and placement is not None:
+        with tempfile.TemporaryDirectory(prefix=".merged-", dir=scratch) as merged:
+            save_merged(folder, merged, dtype)
+            return load_model(merged, dtype, device, attention, placement=placement)
     if about.is_file():
         config = json.loads(about.read_text(encoding="utf-8"))
         under = str(config.get("base_model_name_or_path") or "")
@@ -68,11 +88,15 @@ def load_model(folder: str, dtype: torch.dtype, device: torch.device, attention:
             )
         base = load_model(under, dtype, device, attention)
         try:
-            from peft import PeftModel
-
-            merged = PeftModel.from_pretrained(base, folder).merge_and_unload().requires_grad_(True)
+            merged = put_adapter(base, folder).merge_and_unload().requires_grad_(True)
             merged.name_or_path = str(folder)  # what an adapter trained on it will name as its base
             return merged
+        except Misfit as error:
+            raise StageError(
+                "bad-checkpoint",
+                f"The adapter in {folder} does not fit {under}: {error}. Give it the base it was trained on.",
+                folder,
+            ) from error
         except Exception as error:
             raise StageError(
                 "bad-checkpoint", f"The adapter in {folder} cannot be applied: {_first_line(error)}", folder
@@ -80,6 +104,11 @@ def load_model(folder: str, dtype: torch.dtype, device: torch.device, attention:
     if not weight_files(folder):
         raise StageError("bad-checkpoint", str(no_weights(folder)), folder)
     options: dict[str, Any] = {"attn_implementation": attention} if attention else {}
+    if placement is not None:
+        options |= {"device_map": "auto", "max_memory": dict(placement.max_memory)}
+    wrapped = bool(prefixes(inspect_checkpoint(folder).tensors))
+    if wrapped:
+        options["key_mapping"] = {WRAPPERS.pattern: ""}
     try:
         model, info = AutoModelForCausalLM.from_pretrained(
             folder,
@@ -97,6 +126,8 @@ def load_model(folder: str, dtype: torch.dtype, device: torch.device, attention:
             f"an earlier one.",
             folder,
         ) from error
+    if wrapped:
+        _forget_prefixes(model)
     missing = sorted(info.get("missing_keys") or [])
     if missing:
         raise StageError(
@@ -105,7 +136,18 @@ def load_model(folder: str, dtype: torch.dtype, device: torch.device, attention:
             f"again, or choose an earlier one.",
             folder,
         )
-    return model.to(device)
+    return model if placement is not None else model.to(device)
+
+
+def _forget_prefixes(model: torch.nn.Module) -> None:
+    """Transformers would put a prefix that was taken off back when the model is saved."""
+    done = getattr(model, "_weight_conversions", None) or []
+    model._weight_conversions = [one for one in done if WRAPPERS.pattern not in one.source_patterns] or None
+
+
+def save_merged(folder: str | Path, out: str | Path, dtype: torch.dtype) -> None:
+    """An adapter and what it was trained on as one full model without a tokenizer, merged in main memory."""
+    load_model(str(folder), dtype, torch.device("cpu")).save_pretrained(out)
 
 
 def model_shapes(folder: str) -> torch.nn.Module:

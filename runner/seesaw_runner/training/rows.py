@@ -156,6 +156,7 @@ def _reward_model(stage, replay: dict):
     if name is None:
         return None
     from seesaw_runner.replay.reward_model import FILE, RewardModel
+    from seesaw_runner.training.model_notes import tell_parts
 
     found = (stage.spec.get("models") or {}).get(name)
     if found is None:
@@ -173,6 +174,8 @@ def _reward_model(stage, replay: dict):
         dtype=stage.device.frozen_dtype,
         told=stage.loading,
         stopping=lambda: stage.watch.signal is not None,
+        place=lambda: stage.placement(found["checkpoint"]),
+        placed=lambda model: tell_parts(stage, model, found["checkpoint"]),
     )
 
 

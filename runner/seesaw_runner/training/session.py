@@ -20,10 +20,12 @@ from transformers import PrinterCallback, set_seed
 from transformers.utils import logging as library_logging
 
 from seesaw_runner.checkpoints import saving
+from seesaw_runner.flags.settings import flags_may_halt
 from seesaw_runner.journal import read_events, standing_events
-from seesaw_runner.probing.callback import ProbeCallback, eval_steps, probe_steps
+from seesaw_runner.probing.callback import ProbeCallback
+from seesaw_runner.probing.gate import halt_of, tell_halt
+from seesaw_runner.probing.gate_callback import GateCallback
 from seesaw_runner.probing.prober import Prober
-from seesaw_runner.probing.selection import probes_are_dear
 from seesaw_runner.run_folder import StageError, attempt_number, say, write_outcome
 from seesaw_runner.scoring.encode import Encoder
 from seesaw_runner.training.arguments import lora_config, trainable_parameters, versions
@@ -31,8 +33,11 @@ from seesaw_runner.training.callbacks import LedgerCallback, ProgressCallback, S
 from seesaw_runner.training.cost import CostMeter
 from seesaw_runner.training.device import choose
 from seesaw_runner.training.loading import context_length, load_model, load_tokenizer, model_shapes
+from seesaw_runner.training.model_notes import base_of_start, tell_parts, tell_vocabulary, training_bytes
 from seesaw_runner.training.options import Options
+from seesaw_runner.training.placement import Placement, frozen_placement
 from seesaw_runner.training.plan import BatchPlan
+from seesaw_runner.training.probes import probe_finished, probe_start
 
 
 class Session:
@@ -55,6 +60,7 @@ class Session:
         self.resume: tuple[int, Path] | None = None
         self.finished: Path | None = None
         self.steps = 0
+        self.in_parts: set[str] = set()
 
     # ---- loading
 
@@ -72,20 +78,35 @@ class Session:
         self.tokenizer = load_tokenizer(start)
         self.model = self.load(start) if weights else model_shapes(start)
         self.start_hash = saving.weights_hash(start)
-        self.start_identity = saving.identity(start, self.start_hash)
+        self.start_identity = saving.identity(start, self.start_hash, base_of_start(self, start))
         self.base_identity = self.start_identity if self.spec["base"] == start else saving.identity(self.spec["base"])
         self.context = context_length(self.model)
+        tell_vocabulary(self, start)
 
     def loading(self, message: str) -> None:
         """Tells what is being loaded."""
         self.journal.append("stage.progress", phase="load", step=0, total=0, message=message)
 
-    def load(self, folder: str | Path, *, frozen: bool = False) -> torch.nn.Module:
+    def load(self, folder: str | Path, *, frozen: bool = False, beside_training: bool = False) -> torch.nn.Module:
         """A checkpoint on this stage's device and in its precision; an adapter merged into what it was trained on.
 
-        frozen: it is neither trained nor probed; it then takes 16 bits a number where the device computes in bf16.
+        frozen: it is neither trained nor probed; it then takes 16 bits a number where the device computes in bf16, and
+        may lie on several devices where it does not fit on the stage's. beside_training: it stays there meanwhile.
         """
-        return load_model(str(folder), self.device.frozen_dtype if frozen else self.device.dtype, self.device.torch)
+        if not frozen:
+            return load_model(str(folder), self.device.dtype, self.device.torch)
+        placement = self.placement(folder, beside_training=beside_training)
+        model = load_model(
+            str(folder), self.device.frozen_dtype, self.device.torch, placement=placement, scratch=self.run
+        )
+        if placement is not None:
+            tell_parts(self, model, str(folder))
+        return model
+
+    def placement(self, folder: str | Path, *, beside_training: bool = False) -> Placement | None:
+        """How a frozen model is spread over the devices; None where it fits on the stage's own."""
+        later = training_bytes(self) if beside_training and self.device.kind == "cuda" else 0
+        return frozen_placement(folder, self.device, later=later, alone=self.world == 1)
 
     def model_folder(self, reference: str, option: str) -> Path:
         """The checkpoint that an option names (`math`, `math@40`, `base`, a folder), as frozen in run.json."""
@@ -176,7 +197,7 @@ class Session:
             if self.resumed_from is not None:
                 say(f"goes on from step {self.resumed_from}")
         if self.rank == 0 and self.spec["skills"]:
-            self._probe_start(again, events)
+            probe_start(self, again, events)
         self.meter.begin(self.probed)
 
     def _tell_missed(self, kept: list[tuple[int, Path]], events: list[dict]) -> None:
@@ -187,43 +208,9 @@ class Session:
                 about = json.loads((path / "seesaw.json").read_text(encoding="utf-8"))
                 self.tell_saved(step, path, about["kind"], step == self.steps, about["weights_hash"])
 
-    def _probe_start(self, again: bool, events: list[dict]) -> None:
-        spec, steps = self.spec, self.steps
-        self.journal.append(
-            "stage.progress", phase="probe", step=0, total=steps, message="scoring the start checkpoint"
-        )
-        points = {*probe_steps(spec["probe"]["every"], steps), *eval_steps(spec["probe"].get("eval_every"), steps)}
-        self.prober = Prober(spec, self.run, self.journal, self.tokenizer, self.device, self.context)
-        self.prober.start(
-            self.model,
-            weights_hash=self.start_hash,
-            identity=self.start_identity,
-            base_identity=self.base_identity,
-            load_base=lambda: self.load(spec["base"]),
-            looks=len(points),
-            events=read_events(self.run / "journal.jsonl") if again else (),
-        )
-        say(self.prober.told)
-        short = probes_are_dear(points=len(points) + 1, probe_tokens=self.prober.tokens, train_tokens=sum(self.tokens))
-        self.probing = ProbeCallback(
-            self.prober,
-            self.journal,
-            total=steps,
-            clock=self.clock,
-            short=short,
-            stopping=lambda: self.watch.reason is not None,
-        )
-        if self.resume and not self.prober.scored(self.resume[0], events):
-            self.probing.missed = self.resume[0]
-
     def probe_finished(self) -> int:
-        """Where an earlier attempt had written the last checkpoint: what may be missing is its probe point."""
-        assert self.finished is not None
-        if self.probing:
-            digest = saving.weights_hash(self.finished)
-            self.probing.saved = (self.steps, digest, saving.identity(self.finished, digest))
-            self.probing.probe(self.load(self.finished), self.steps)
-        return 0
+        """Where an earlier attempt had written the last checkpoint: probes it if need be, and gives the exit code."""
+        return probe_finished(self)
 
     # ---- training with a Hugging Face trainer
 
@@ -241,10 +228,17 @@ class Session:
 
     def attach(self, trainer, plan: BatchPlan, *, metrics: tuple[str, ...] = ()) -> None:
         """Gives a `StageTrainer` its batches and callbacks. metrics: further names of its log for the journal."""
+        # One process trains on one GPU. Left to itself, the trainer would take a batch for each GPU that it sees.
+        trainer.args._n_gpu = min(1, trainer.args.n_gpu)
         trainer.prepare_stage(
             plan=plan,
             folder=self.run / "checkpoints",
-            about={"stage": self.spec["stage"], "run": self.spec["id"], "index": self.spec["index"]},
+            about={
+                "stage": self.spec["stage"],
+                "run": self.spec["id"],
+                "index": self.spec["index"],
+                "base": self.start_identity,
+            },
             saved=self._saved,
             tokenizer=self.tokenizer,
         )
@@ -272,6 +266,8 @@ class Session:
         """Trains, from the resumed step on, and gives the exit code. Probes come last of the callbacks."""
         if self.probing:
             trainer.add_callback(self.probing)
+        if flags_may_halt(self.spec):
+            trainer.add_callback(GateCallback(self))
         if trainer.args.world_size > 1:
             torch.distributed.barrier()  # rank 0 has been probing
         self.meter.begin(self.probed)
@@ -283,6 +279,9 @@ class Session:
         self.meter.tell(
             self.journal, step=step, tokens=sum(self.tokens[self.resumed_from or 0 : step]), probed=self.probed
         )
+        halt = halt_of(self.prober)
+        if self.watch.reason == "halted" or (halt and self.watch.reason is None):
+            return tell_halt(halt, self.attempt, step)
         if self.watch.reason == "cancelled":
             message = (
                 f"Stopped at step {step} of {self.steps}; a checkpoint was saved. Run the stage again to go on from "

@@ -94,6 +94,7 @@ class StageTrainer:
                     "label": label,
                     "kind": kind,
                     "weights_hash": digest,
+                    **({"base": self.about["base"]} if kind == "adapter" and self.about.get("base") else {}),
                 },
             )
         if self.args.world_size > 1:

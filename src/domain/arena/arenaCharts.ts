@@ -1,5 +1,5 @@
 import type { EvaluationRow } from "../evaluation/evaluationRow.ts";
-import type { ArenaEntry, ArenaResult, Share } from "./arenaResult.ts";
+import type { ArenaEntry, ArenaResult, RoutedCount, Share } from "./arenaResult.ts";
 
 /** Kinds that look alike in a picture: by colour and by the shape of their mark. */
 export const families = ["chain", "replay", "tuning", "distill", "merge", "experts", "joint"] as const;
@@ -90,19 +90,38 @@ export function sweepsOf({ entries }: ArenaResult): SweepCurve[] {
   });
 }
 
-/** Which expert the router gave the prompts of each skill. */
+/** Which expert the router gave the prompts of each skill, all sets together: the mean of the seeds' shares. */
 export interface ConfusionTable {
   id: string;
   title: string;
   skills: string[];
   rows: { expert: string; shares: number[] }[];
+  /** How well it routed each set of prompts. */
+  sets: RoutedSet[];
+}
+
+/** Of one set of prompts: the share that went to their own skill's expert, the same with every skill counting alike, and what other choices would have got right besides. */
+export interface RoutedSet {
+  split: string;
+  accuracy: EvaluationRow;
+  balanced: EvaluationRow | null;
+  regret: EvaluationRow | null;
+}
+
+export function routedSetsOf({ questions }: Pick<ArenaEntry, "questions">): RoutedSet[] {
+  const row = (measure: string, split: string | null): EvaluationRow | null => questions.find((one) => one.measure === measure && one.split === split) ?? null;
+  return questions.filter(({ measure }) => measure === "routing-accuracy").map((accuracy) => ({ split: accuracy.split ?? "", accuracy, balanced: row("routing-accuracy-balanced", accuracy.split), regret: row("routing-regret", accuracy.split) }));
 }
 
 export function confusionsOf({ entries }: ArenaResult): ConfusionTable[] {
-  return entries.flatMap(({ id, title, confusion }) => {
-    if (confusion === null || confusion.length === 0) return [];
-    const skills = [...new Set(confusion.flatMap(({ bySkill }) => Object.keys(bySkill)))];
-    return [{ id, title, skills, rows: confusion.map(({ expert, bySkill }) => ({ expert, shares: skills.map((skill) => bySkill[skill] ?? 0) })) }];
+  return entries.flatMap((entry) => {
+    const { id, title, routing } = entry;
+    if (routing === null || routing.length === 0) return [];
+    const of = (name: (one: RoutedCount) => string | number): (string | number)[] => [...new Set(routing.map(name))];
+    const [skills, experts, seeds] = [of(({ skill }) => skill) as string[], of(({ expert }) => expert) as string[], of(({ seed }) => seed) as number[]];
+    const sum = (wanted: (one: RoutedCount) => boolean): number => routing.filter(wanted).reduce((total, { prompts }) => total + prompts, 0);
+    const share = (expert: string, skill: string): number => seeds.reduce((total, seed) => total + sum((one) => one.seed === seed && one.skill === skill && one.expert === expert) / Math.max(1, sum((one) => one.seed === seed && one.skill === skill)), 0) / seeds.length;
+    return [{ id, title, skills, rows: experts.map((expert) => ({ expert, shares: skills.map((skill) => share(expert, skill)) })), sets: routedSetsOf(entry) }];
   });
 }
 

@@ -6,7 +6,7 @@ export const arenaStyles = `
 .plane text{font-size:11px;fill:var(--ink)}.plane .tick{font-size:10.5px}.plane .axis{fill:var(--soft)}.plane .end{text-anchor:end}
 .plane .whisker{stroke:currentColor;stroke-width:1.2;opacity:.65}.plane .seed{fill:currentColor;opacity:.55}.plane .ray{stroke:currentColor;stroke-width:.7;opacity:.3}
 .plane .shape{fill:color-mix(in srgb,currentColor 28%,var(--card));stroke:currentColor;stroke-width:1.7}.plane .hollow .shape{fill:none;stroke-dasharray:3 2}
-.plane .leader{stroke:var(--faint);stroke-width:.8}.plane .ground{fill:var(--card);opacity:.82}.plane .strong{font-weight:700}
+.plane .leader{stroke:var(--soft);stroke-width:.9;stroke-dasharray:1 3}.plane .ground{fill:var(--card);opacity:.82}.plane .strong{font-weight:700}
 ${["chain", "replay", "tuning", "distill", "merge", "experts", "joint"].map((family) => `.f-${family}{color:var(--f-${family})}`).join("")}
 .legend svg{width:14px;height:14px;vertical-align:-2px;margin-right:5px}.legend .shape{fill:color-mix(in srgb,currentColor 28%,var(--card));stroke:currentColor;stroke-width:1.7}.legend .f-joint .shape{fill:var(--card);stroke-dasharray:3 2}.legend span{white-space:nowrap}.legend svg+b,.legend b{font-weight:400;color:var(--soft)}
 .plain td,.plain th{font-variant-numeric:tabular-nums}.plain td small{color:var(--soft);white-space:nowrap}.plain .name{white-space:nowrap;font-weight:600}.plain thead th{vertical-align:bottom}.plain th.num{text-align:right}
@@ -18,6 +18,6 @@ ${["chain", "replay", "tuning", "distill", "merge", "experts", "joint"].map((fam
 .sweep{max-width:620px}.sweep .s0{--c:var(--f-replay)}.sweep .s1{--c:var(--f-tuning)}.sweep .s2{--c:var(--f-merge)}.sweep .s3{--c:var(--f-distill)}.sweep .s4{--c:var(--f-experts)}.sweep .s5{--c:var(--f-joint)}
 .sweep .line{fill:none;stroke:var(--c);stroke-width:1.8}.sweep .whisker{stroke:var(--c);stroke-width:1;opacity:.6}.sweep .mean{fill:var(--c)}.sweep .seed{fill:var(--c);opacity:.5}.sweep .label{fill:var(--c);font-size:11px;font-weight:600}
 .heat{background:color-mix(in srgb,var(--accent) calc(var(--share)*55%),var(--card));text-align:right;min-width:64px}
-.heat.right{outline:2px solid var(--accent);outline-offset:-3px}
+.routed{margin-top:10px}.heat.right{outline:2px solid var(--accent);outline-offset:-3px}
 @media print{.plane{max-width:none}}
 `;

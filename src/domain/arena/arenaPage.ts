@@ -1,3 +1,4 @@
+import type { ArenaTable } from "./arenaCsv.ts";
 import type { ArenaResult } from "./arenaResult.ts";
 
 /**
@@ -11,10 +12,10 @@ export interface ToArenaPage {
 
 export type FromArenaPage =
   | { type: "ready" }
-  /** Asks the person first. */
+  /** Both ask the person first. */
   | { type: "run" }
-  /** All numbers as CSV, or everything as one HTML file. */
-  | { type: "export"; what: "csv" | "html" }
+  | { type: "stop" }
+  | { type: "export"; what: ArenaExport }
   | { type: "retry" }
   | { type: "openPipeline" }
   /** What the arena's own process wrote. */
@@ -23,13 +24,22 @@ export type FromArenaPage =
   /** Something in the page failed: for the log. */
   | { type: "error"; message: string };
 
+/** One table as CSV, or everything as one HTML file. */
+export type ArenaExport = ArenaTable | "html";
+
+/** How many seeds run at the same time, and what decides it. */
+export interface ArenaJobs {
+  count: number;
+  why: "setting" | "cores" | "accelerator";
+}
+
 /** How far all stages of all seeds are. */
 export interface ArenaProgress {
   stages: number;
   done: number;
   /** What trains now. */
   running: { seed: number; stage: string; step: number; total: number }[];
-  /** Whose newest run ended otherwise than done. */
+  /** Whose newest run ended neither done nor stopped. */
   failed: { seed: number; stage: string; why: string }[];
   /** An arena or a chain is at work there, also between two stages. */
   held: boolean;
@@ -47,6 +57,8 @@ export interface ArenaPageState {
   pipeline: string;
   plan: ArenaPlan | null;
   progress: ArenaProgress | null;
+  /** What starting it would use; null: not known yet. */
+  jobs: ArenaJobs | null;
   /** null: not read yet, or nothing has finished. */
   result: ArenaResult | null;
   /** The result is being read. */

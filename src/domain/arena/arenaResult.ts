@@ -2,13 +2,16 @@ import { compareSystems, type Comparison } from "../evaluation/compareSystems.ts
 import { correctTable, type EvaluationRow } from "../evaluation/evaluationRow.ts";
 import { oodRows } from "../evaluation/ood.ts";
 import { newSkillRows, retentionRows } from "../evaluation/retention.ts";
+import { routingRows } from "../evaluation/routing.ts";
 import { transferRows } from "../evaluation/transfer.ts";
 import { setOf, skillsOf, type EvaluatedSystem } from "../evaluation/evaluatedSystem.ts";
 import { shareOf } from "../evaluation/pairedSet.ts";
 import { rolesOf } from "../evaluation/stages.ts";
 import { combine, withSeeds, type Estimate } from "../statistics/estimates.ts";
 import type { Interval } from "../statistics/shares.ts";
+import type { FinishReason } from "../../protocol/journal.ts";
 import type { Split } from "../../protocol/runSpec.ts";
+import type { RunStatus } from "../run/runState.ts";
 import type { Remedy } from "./arenaModel.ts";
 
 /** A share with its interval over prompts and seeds, and what each seed gave. */
@@ -29,14 +32,26 @@ export interface ArenaCost {
   optimizerSteps: number;
 }
 
+/** Why a system is not there under a seed: a stage that has not been run (status null) or did not end done, or a sentence. */
+export type Missing = { stage: string; status: RunStatus | null; reason: FinishReason | null } | { sentence: string };
+
+/** How many prompts of a skill and set the router of one seed sent to an expert. */
+export interface RoutedCount {
+  seed: number;
+  skill: string;
+  split: string;
+  expert: string;
+  prompts: number;
+}
+
 /** One line of the table, one point of the plane. */
 export interface ArenaEntry {
   id: string;
   title: string;
   kind: Remedy["kind"] | "chain";
   seeds: number[];
-  /** Why there is nothing to show, or not of every seed; sentences. */
-  missing: string[];
+  /** Why there is nothing to show, or not of every seed. */
+  missing: { seed: number; why: Missing }[];
   /** null where no seed has finished. */
   scores: {
     oldSkills: Share | null;
@@ -48,10 +63,10 @@ export interface ArenaEntry {
   /** Of its own stages; those that it shares with others (specialists) apart. */
   cost: { own: ArenaCost | null; shared: ArenaCost | null };
   sweep: { of: string; weight: number } | null;
-  /** What it answers of the four questions by itself: retention, gain of the new skill, OOD shift, BWT. Empty where no seed has finished. */
+  /** What it answers of the four questions by itself: retention, gain of the new skill, OOD shift, routing; and BWT. Empty where no seed has finished. */
   questions: EvaluationRow[];
-  /** Share of prompts that each skill's probes sent to each expert: of a router. */
-  confusion: { expert: string; bySkill: Record<string, number> }[] | null;
+  /** Every expert with every skill and set, also where it got none: of a router. */
+  routing: RoutedCount[] | null;
 }
 
 export interface ArenaResult {
@@ -72,19 +87,25 @@ export interface ArenaResult {
 export interface ReadSystem {
   seed: number;
   evaluated: EvaluatedSystem | null;
-  /** Why it is not there. */
-  why: string | null;
+  why: Missing | null;
   own: ArenaCost | null;
   shared: ArenaCost | null;
-  confusion: ArenaEntry["confusion"];
 }
 
 export interface ReadEntry extends Pick<ArenaEntry, "id" | "title" | "kind" | "sweep"> {
   runs: ReadSystem[];
 }
 
-/** Puts the systems beside each other. `read[0]` is the chain. */
-export function arenaResult(input: { pipeline: string; budget: string; seeds: readonly number[]; read: readonly ReadEntry[] }): ArenaResult {
+/** Everything that was read of an arena. `read[0]` is the chain. */
+export interface ArenaInput {
+  pipeline: string;
+  budget: string;
+  seeds: readonly number[];
+  read: readonly ReadEntry[];
+}
+
+/** Puts the systems beside each other. Its sentences are in the language that is set. */
+export function arenaResult(input: ArenaInput): ArenaResult {
   const there = (entry: ReadEntry): EvaluatedSystem[] => entry.runs.flatMap(({ evaluated }) => evaluated ?? []);
   const [chain, ...remedies] = input.read;
   const baseline = chain === undefined ? [] : there(chain);
@@ -105,21 +126,22 @@ function entryOf(entry: ReadEntry, systems: readonly EvaluatedSystem[], { old, n
   const mean = (of: readonly string[], split: Split): Share | null => shareOver(systems, of, split);
   return {
     id: entry.id, title: entry.title, kind: entry.kind, sweep: entry.sweep, seeds: systems.map(({ seed }) => seed),
-    missing: [...new Set(entry.runs.flatMap(({ seed, why }) => (why === null ? [] : [`Seed ${seed}: ${why}.`])))],
+    missing: entry.runs.flatMap(({ seed, why }) => (why === null ? [] : [{ seed, why }])),
     scores: first === undefined ? null : {
       oldSkills: mean(old, "id"), newSkill: newest === null ? null : mean([newest], "id"), all: mean(skills, "id"), ood: mean(skills, "ood"),
       skills: Object.fromEntries(skills.map((skill) => [skill, { id: mean([skill], "id"), ood: mean([skill], "ood") }])),
     },
     cost: { own: meanCost(entry.runs.map(({ own }) => own)), shared: meanCost(entry.runs.map(({ shared }) => shared)) },
     questions: first === undefined ? [] : questionsOf(systems),
-    confusion: meanConfusion(entry.runs.map(({ confusion }) => confusion)),
+    routing: routedCounts(systems),
   };
 }
 
 /** Over all skills, each question once; what needs many resamplings is left to `seesaw compare`. */
 function questionsOf(systems: readonly EvaluatedSystem[]): EvaluationRow[] {
-  const rows = [...retentionRows(systems), ...newSkillRows(systems), ...oodRows(systems), ...transferRows(systems)];
-  const wanted = new Set(["retention", "gain", "ood-shift", "bwt"]);
+  const routing = systems.some((system) => system.routing !== undefined) ? routingRows(systems) : [];
+  const rows = [...retentionRows(systems), ...newSkillRows(systems), ...oodRows(systems), ...routing, ...transferRows(systems)];
+  const wanted = new Set(["retention", "gain", "ood-shift", "routing-accuracy", "routing-accuracy-balanced", "routing-regret", "bwt"]);
   return correctTable(rows.filter(({ measure, skill }) => wanted.has(measure) && (skill === null || measure === "gain")), "holm");
 }
 
@@ -155,14 +177,18 @@ function meanCost(costs: readonly (ArenaCost | null)[]): ArenaCost | null {
   return { tokens: mean(({ tokens }) => tokens), flops, seconds: mean(({ seconds }) => seconds), peakMemory: Math.max(...known.map(({ peakMemory }) => peakMemory)), optimizerSteps: mean(({ optimizerSteps }) => optimizerSteps) };
 }
 
-function meanConfusion(all: readonly ArenaEntry["confusion"][]): ArenaEntry["confusion"] {
-  const known = all.filter((one) => one !== null);
-  const [first] = known;
-  if (first === undefined) return null;
-  return first.map(({ expert, bySkill }) => ({
-    expert,
-    bySkill: Object.fromEntries(Object.keys(bySkill).map((skill) => [skill, known.reduce((sum, one) => sum + (one.find((row) => row.expert === expert)?.bySkill[skill] ?? 0), 0) / known.length])),
-  }));
+function routedCounts(systems: readonly EvaluatedSystem[]): RoutedCount[] | null {
+  const all = systems.flatMap(({ seed, routing }) => (routing === undefined ? [] : [{ seed, rows: routing }]));
+  if (all.length === 0) return null;
+  const rows = all.flatMap((one) => one.rows);
+  const of = (name: (row: (typeof rows)[number]) => string[]): string[] => [...new Set(rows.flatMap(name))];
+  const [skills, splits] = [of(({ skill }) => [skill]), of(({ split }) => [split])];
+  // An expert that got nothing is told too, wherever the router's own record names it.
+  const experts = [...new Set([...skills, ...of(({ picked, correct }) => [picked, ...Object.keys(correct ?? {})])])];
+  return all.flatMap(({ seed, rows: own }) => skills.flatMap((skill) => splits.flatMap((split) => {
+    const asked = own.filter((row) => row.skill === skill && row.split === split);
+    return asked.length === 0 ? [] : experts.map((expert) => ({ seed, skill, split, expert, prompts: asked.filter(({ picked }) => picked === expert).length }));
+  })));
 }
 
 function notesOf(read: readonly ReadEntry[], seeds: readonly number[]): string[] {

@@ -1,8 +1,9 @@
 import { formatBytes, formatCount, formatDuration, formatInterval, formatNumber, formatPercent } from "../format.ts";
 import { dropText, estimateText, intervalText, verdictOf } from "../evaluation/evaluationText.ts";
+import type { EvaluationRow } from "../evaluation/evaluationRow.ts";
 import { html, type Html } from "../report/html.ts";
-import { flopsText, measuredShare, pText, routingAccuracy, verdictClass } from "./arenaText.ts";
-import { confusionsOf, families, planeOf, shownEntries, skillsIn, sweepsOf, testOf, testedMeasures, type ConfusionTable, type Family, type TestedMeasure } from "./arenaCharts.ts";
+import { flopsText, measuredShare, missingGroups, pText, splitName, verdictClass } from "./arenaText.ts";
+import { confusionsOf, families, planeOf, routedSetsOf, shownEntries, skillsIn, sweepsOf, testOf, testedMeasures, type ConfusionTable, type Family, type TestedMeasure } from "./arenaCharts.ts";
 import { dotsSvg, sweepSvg } from "./arenaDrawings.ts";
 import { shapePath } from "./arenaMarks.ts";
 import { planeSvg } from "./arenaPlaneSvg.ts";
@@ -26,7 +27,7 @@ export function testsSection(result: ArenaResult): Html {
   const rows = shownEntries(result);
   const tests = result.comparison?.rows.filter(({ p }) => p !== null).length ?? 0;
   return html`<section><h2>Against the chain</h2>
-<p class="lead">Mean pass rates, and below them their difference to the chain in points, paired by prompt and seed; both with 95 % intervals. p* is corrected for ${tests} tests (Holm). “Sees” is the smallest drop that such a test would show four times in five: a smaller one mostly goes unseen, so “not shown” is no proof of none.</p>
+<p class="lead">Mean pass rates, and below them their difference to the chain in points, paired by prompt and seed; both with 95 % intervals. p* is corrected for ${tests} tests (Holm). “Sees” is the smallest drop that such a test would show four times in five, with these prompts and seeds: a smaller one mostly goes unseen. “Not shown” is no proof of none.</p>
 ${result.comparison === null ? html`<p class="muted">The chain and a remedy have no finished seed in common yet.</p>` : html`<div class="card"><table class="plain dense"><thead><tr><th scope="col">system</th><th scope="col" class="num">seeds</th>${testedMeasures.map((measure) => html`<th scope="col" class="group">${measureTitles[measure]}<small>pass rate, and change</small></th><th scope="col">p*<small>sees</small></th>`)}</tr></thead>
 <tbody>${rows.map((entry) => html`<tr class="${entry.kind === "chain" ? "strong" : ""}"><th scope="row" class="name">${entry.title}</th><td class="num">${entry.seeds.length}</td>${testedMeasures.map((measure) => testCells(entry, measure, result))}</tr>`)}</tbody></table></div>
 ${notesOf(result.comparison.notes)}`}</section>`;
@@ -55,11 +56,11 @@ export function questionsSection(result: ArenaResult): Html {
     return html`<td class="thin">${estimateText(found)} <small>${intervalText(found)}</small></td>`;
   };
   return html`<section><h2>The four questions</h2>
-<p class="lead">Of every system by itself: which share of the old skills is kept since their own stages, how much the new skill gained since the checkpoint before its stage, how much more (or less) the OOD sets changed than the in-domain sets, and which share of the prompts a router sent to the right expert. BWT: the mean change of the old skills since their own stages, in points. Intervals are 95 %.</p>
+<p class="lead">Of every system by itself: which share of the old skills is kept since their own stages, how much the new skill gained since the checkpoint before its stage, how much more (or less) the OOD sets changed than the in-domain sets since the base, and which share of the prompts a router sent to the expert of their skill (by set of prompts). BWT: the mean change of the old skills since their own stages, in points. Intervals are 95 %.</p>
 <div class="card"><table class="plain dense"><thead><tr><th scope="col">system</th><th scope="col">retention</th><th scope="col">gain of the new skill</th><th scope="col">OOD less ID change</th><th scope="col">routing</th><th scope="col">BWT</th></tr></thead>
 <tbody>${shownEntries(result).map((entry) => {
-    const routing = routingAccuracy(entry);
-    return html`<tr class="${entry.kind === "chain" ? "strong" : ""}"><th scope="row" class="name">${entry.title}</th>${row(entry, "retention")}${row(entry, "gain")}${row(entry, "ood-shift")}<td>${routing === null ? html`<small>no router</small>` : formatPercent(routing, 1)}</td>${row(entry, "bwt")}</tr>`;
+    const routing = routedSetsOf(entry);
+    return html`<tr class="${entry.kind === "chain" ? "strong" : ""}"><th scope="row" class="name">${entry.title}</th>${row(entry, "retention")}${row(entry, "gain")}${row(entry, "ood-shift")}<td class="thin">${routing.length === 0 ? html`<small>no router</small>` : routing.map(({ split, accuracy }) => html`<div>${accuracy.estimate === null ? html`<span title="${accuracy.why ?? ""}">–</span>` : html`${estimateText(accuracy)} <small>${intervalText(accuracy)} ${splitName(split)}</small>`}</div>`)}</td>${row(entry, "bwt")}</tr>`;
   })}</tbody></table></div></section>`;
 }
 
@@ -84,20 +85,23 @@ export function sweepSection(result: ArenaResult): Html | null {
   return html`<section><h2>Sensitivity to the merge coefficient</h2>
 <p class="lead">The same models merged with other weights, each skill's in-domain pass rate. These points are measured on the prompts of the tables: the best one, picked afterwards, would flatter the merge.</p>
 <div class="charts">${curves.map((curve) => html`<div class="card"><h3>${curve.title}</h3>${sweepSvg(curve)}
-<table class="plain"><thead><tr><th scope="col">weight</th>${curve.skills.map((skill) => html`<th scope="col" class="num">${skill}</th>`)}</tr></thead><tbody>${curve.points.map(({ weight, skills }) => html`<tr><th scope="row">${weight}</th>${curve.skills.map((skill) => html`<td class="num">${skills[skill] == null ? "–" : formatPercent(skills[skill].value, 0)}</td>`)}</tr>`)}</tbody></table></div>`)}</div></section>`;
+<table class="plain"><thead><tr><th scope="col">weight</th>${curve.skills.map((skill) => html`<th scope="col" class="num">${skill}</th>`)}</tr></thead><tbody>${curve.points.map(({ weight, skills }) => html`<tr><th scope="row">${weight}</th>${curve.skills.map((skill) => html`<td class="num thin">${skills[skill] == null ? "–" : html`${formatPercent(skills[skill].value, 0)} <small>${formatInterval(skills[skill].interval, 0)}</small>`}</td>`)}</tr>`)}</tbody></table></div>`)}</div></section>`;
 }
 
 export function confusionSection(result: ArenaResult): Html | null {
   const tables = confusionsOf(result);
   if (tables.length === 0) return null;
   return html`<section><h2>What the routers picked</h2>
-<p class="lead">Share of each skill's prompts that went to each expert, over the seeds. Outlined: the skill's own expert.</p>
+<p class="lead">Share of each skill's prompts, all sets together, that went to each expert: means over the seeds. Outlined: the skill's own expert. Below, by set of prompts and with 95 % intervals: the share that went to their own skill's expert, the same with every skill counting alike, and the regret, the points that the best expert for each prompt would have got besides.</p>
 <div class="charts">${tables.map(confusionCard)}</div></section>`;
 }
 
-function confusionCard({ title, skills, rows }: ConfusionTable): Html {
+function confusionCard({ title, skills, rows, sets }: ConfusionTable): Html {
+  const cell = (row: EvaluationRow | null): Html => (row === null || row.estimate === null ? html`<td class="num" title="${row?.why ?? ""}">–</td>` : html`<td class="num thin">${estimateText(row)}<br><small>${intervalText(row)}</small></td>`);
   return html`<div class="card"><h3>${title}</h3><table class="plain"><thead><tr><th scope="col">expert</th>${skills.map((skill) => html`<th scope="col" class="num">${skill}</th>`)}</tr></thead>
-<tbody>${rows.map(({ expert, shares }) => html`<tr><th scope="row">${expert}</th>${shares.map((share, index) => html`<td class="heat${skills[index] === expert ? " right" : ""}" style="--share:${formatNumber(share, 3)}">${formatPercent(share, 0)}</td>`)}</tr>`)}</tbody></table></div>`;
+<tbody>${rows.map(({ expert, shares }) => html`<tr><th scope="row">${expert}</th>${shares.map((share, index) => html`<td class="heat${skills[index] === expert ? " right" : ""}" style="--share:${formatNumber(share, 3)}">${formatPercent(share, 0)}</td>`)}</tr>`)}</tbody></table>
+<table class="plain routed"><thead><tr><th scope="col">set</th><th scope="col" class="num">prompts</th><th scope="col" class="num">own expert</th><th scope="col" class="num">mean of skills</th><th scope="col" class="num">regret</th></tr></thead>
+<tbody>${sets.map(({ split, accuracy, balanced, regret }) => html`<tr><th scope="row">${splitName(split)}</th><td class="num">${accuracy.n === 0 ? "–" : formatCount(accuracy.n)}</td>${cell(accuracy)}${cell(balanced)}${cell(regret)}</tr>`)}</tbody></table></div>`;
 }
 
 export function costSection(result: ArenaResult): Html {
@@ -108,13 +112,13 @@ export function costSection(result: ArenaResult): Html {
 }
 
 function spent(cost: ArenaCost | null, first = ""): Html {
-  return html`<td class="num ${first}">${cost === null ? "–" : formatCount(cost.tokens)}</td><td class="num">${cost === null ? "–" : flopsText(cost.flops)}</td><td class="num thin">${cost === null ? "–" : formatDuration(cost.seconds)}</td>`;
+  return html`<td class="num ${first}">${cost === null ? "–" : formatCount(cost.tokens)}</td><td class="num">${cost === null ? "–" : flopsText(cost.flops)}</td><td class="num thin">${cost === null ? "–" : cost.seconds === 0 ? "0" : formatDuration(cost.seconds)}</td>`;
 }
 
 export function missingSection({ entries }: ArenaResult): Html | null {
-  const missing = entries.filter(({ missing: why }) => why.length > 0);
+  const missing = missingGroups(entries);
   if (missing.length === 0) return null;
-  return html`<section><h2>What is not there</h2><div class="card"><table class="plain"><tbody>${missing.map(({ title, missing: why }) => html`<tr><th scope="row" class="name">${title}</th><td class="wrap">${why.join(" ")}</td></tr>`)}</tbody></table></div></section>`;
+  return html`<section><h2>What is not there</h2><div class="card"><table class="plain"><tbody>${missing.map(({ entries: of, text }) => html`<tr><th scope="row">${of.map(({ title }) => html`<div class="name">${title}</div>`)}</th><td class="wrap">${text}</td></tr>`)}</tbody></table></div></section>`;
 }
 
 export function notesSection({ notes, seeds }: ArenaResult): Html {

@@ -3,7 +3,7 @@ import type { Pipeline } from "../pipeline/pipelineModel.ts";
 import { chainOf, type CompiledArena } from "./compileArena.ts";
 
 /** Only the ends are judged here: nothing is scored in between, and no divergence is measured. */
-const noStep = 1_000_000_000;
+const noStep = [1_000_000_000];
 
 /** The seesaw.yaml of one seed of the arena: the chain and every remedy, with absolute paths. */
 export function arenaYaml(pipeline: Pipeline, compiled: CompiledArena, seed: number): string {
@@ -14,7 +14,8 @@ export function arenaYaml(pipeline: Pipeline, compiled: CompiledArena, seed: num
     seed,
     skills: Object.fromEntries(pipeline.skills.map(({ id, probes, check, segments }) => [id, { probes: probes.id, ...(probes.ood !== undefined && { ood: probes.ood }), check, ...(segments.length > 0 && { segments }) }])),
     probe: { ...chainOf(pipeline).at(-1)?.probe, every: noStep, eval_every: null, kl: [] },
-    flags: pipeline.flags,
+    // A remedy is judged at its end: one that paused would hold all the others.
+    flags: { ...pipeline.flags, on_flag: "inform" },
     stages: compiled.stages,
     ...(Object.keys(compiled.buffers).length > 0 && { buffers: compiled.buffers }),
     ...(pipeline.targets.length > 0 && { targets: Object.fromEntries(pipeline.targets.map(({ id, kind, python }) => [id, { kind, ...(python !== null && { python }) }])) }),

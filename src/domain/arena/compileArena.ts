@@ -1,3 +1,4 @@
+import { fromName } from "../run/chain.ts";
 import type { RawStage } from "../pipeline/pipelineDefaults.ts";
 import type { Pipeline, Stage } from "../pipeline/pipelineModel.ts";
 import { AppError } from "../../util/errors.ts";
@@ -74,7 +75,7 @@ class Compiler {
   }
 
   compile(): CompiledArena {
-    this.stages.push(...this.chain.map((stage) => rawStage(stage)));
+    this.stages.push(...this.chain.map((stage) => this.raw(stage)));
     for (const { id, from, rows } of this.pipeline.buffers) this.buffers[id] = { from, rows };
     const chain = this.chain.map(({ id }) => id);
     const systems: ArenaSystem[] = [{ id: "chain", title: "the chain, no remedy", kind: "chain", end: chain.at(-1) ?? "", own: chain, shared: [], sweep: null }];
@@ -106,6 +107,12 @@ class Compiler {
 
   // ---- the kinds
 
+  /** A stage of the chain. What another one forks from has to be saved in the arena, too. */
+  private raw(stage: Stage): RawStage {
+    const forked = this.chain.some(({ from, fromStep }) => from === stage.id && fromStep != null);
+    return { ...rawStage(stage), ...(forked && stage.save_every !== null && { save_every: stage.save_every }) };
+  }
+
   /** The chain once more, every stage after the first with a buffer of the ones before it. */
   private replayed(remedy: Remedy & { kind: "replay" }): string[] {
     const steps = this.budgeted(remedy.id, this.chain);
@@ -117,8 +124,8 @@ class Compiler {
       const id = same ? stage.id : `${remedy.id}-${stage.id}`;
       names.set(stage.id, id);
       if (same) return id;
-      const raw: RawStage = { ...withoutReplay(rawStage(stage)), id, args: { ...stage.args, ...remedy.args, max_steps: steps[place] ?? 1 } };
-      raw.from = stage.from === null ? "base" : (names.get(stage.from) ?? stage.from);
+      const raw: RawStage = { ...withoutReplay(this.raw(stage)), id, args: { ...stage.args, ...remedy.args, max_steps: steps[place] ?? 1 } };
+      raw.from = stage.from === null ? "base" : (fromName({ ...stage, from: names.get(stage.from) ?? stage.from }) ?? "base");
       if (from.length > 0 && replaying.has(stage.recipe)) raw.replay = { buffer: this.buffer(`${id}-buffer`, from, remedy.rows), ratio: remedy.ratio };
       return this.add(raw);
     });
@@ -251,7 +258,7 @@ function rawStage(stage: Stage): RawStage {
     ...(stage.adapter !== null && { adapter: stage.adapter }),
     launch: stage.launch,
     ...(stage.replay !== null && { replay: stage.replay }),
-    from: stage.from ?? "base",
+    from: fromName(stage) ?? "base",
     on: stage.on,
     env: stage.env,
   };

@@ -1,3 +1,4 @@
+import { t } from "../../util/l10n.ts";
 import { AppError } from "../../util/errors.ts";
 import type { Correction } from "../statistics/corrections.ts";
 import { setOf, skillsOf, type EvaluatedSystem, type ResultSplit } from "./evaluatedSystem.ts";
@@ -57,5 +58,5 @@ function measures(pairs: readonly { before: EvaluatedSystem; after: EvaluatedSys
     ...skills.filter((skill) => skill !== newest).flatMap((skill) => mean("skill", skill, [skill], "id")),
   ];
   for (const { skill, split } of before.results.filter((set) => set.split === "benchmark" && setOf(after.results, set.skill, "benchmark") !== undefined)) rows.push(...mean("benchmark", skill, [skill], split));
-  return rows.length > 0 ? rows : [emptyRow({ question: "against-baseline", measure: "all-skills", skill: null, split: "id" }, `${before.name} was not checked.`)];
+  return rows.length > 0 ? rows : [emptyRow({ question: "against-baseline", measure: "all-skills", skill: null, split: "id" }, t("{0} was not checked.", before.name))];
 }

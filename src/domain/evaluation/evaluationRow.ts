@@ -1,9 +1,10 @@
 import type { Split } from "../../protocol/runSpec.ts";
 import { AppError } from "../../util/errors.ts";
 import { adjustColumn, type Correction } from "../statistics/corrections.ts";
-import { pValue, withSeeds, type Estimate } from "../statistics/estimates.ts";
+import { pValue, seedSpread, withSeeds, type Estimate, type SeedSpread } from "../statistics/estimates.ts";
 import { mcnemarExact, tooFewItems } from "../statistics/pairs.ts";
 import { smallestVisibleDrop } from "../statistics/power.ts";
+import { normalQuantile, studentQuantile } from "../statistics/quantiles.ts";
 import type { Interval } from "../statistics/shares.ts";
 import { countsOf, sumOfChanges, unitsOf, type PairedSet } from "./pairedSet.ts";
 
@@ -37,8 +38,8 @@ export interface EvaluationRow {
   gained: number | null;
   /** The smallest drop that this comparison would show in four of five cases at its corrected level; null: none of any size. */
   smallestDrop: number | null;
-  /** What that drop follows from: as one set of so many rows, of which this share changed either way, times `scale`. */
-  resolution: { rows: number; background: number; scale: number } | null;
+  /** What that drop follows from: as one set of so many rows, of which this share changed either way, times `scale`; and how far the seeds differ. */
+  resolution: { rows: number; background: number; scale: number; seeds: SeedSpread | null } | null;
   /** How interval and p were made. */
   method: string;
   /** Too few prompts to judge by; a sentence. */
@@ -117,7 +118,7 @@ export function changeRow(head: RowHead, terms: readonly { weight: number; set: 
     to: positive ? { label: labels.after, accuracy: level("after") } : null,
     lost: positive ? lost : null,
     gained: positive ? gained : null,
-    resolution: resolutionOf(sum.terms),
+    resolution: { ...resolutionOf(sum.terms), seeds: seedSpread(sum.rows, sum.perSeed) },
     method: `${exact || (sets.length === 1 && !grouped) ? (exact ? methods.one : "Tango's score interval") : grouped ? methods.clustered : methods.many}${seeds > 1 ? methods.seeds : ""}`,
     tooFew: tooFewItems(Math.min(...sets.map(unitsOf))),
     leftOut: Math.max(...sets.map(({ leftOut }) => leftOut)),
@@ -125,7 +126,7 @@ export function changeRow(head: RowHead, terms: readonly { weight: number; set: 
 }
 
 /** Of a weighted sum: as of one set with as many rows as give the same variance. */
-function resolutionOf(terms: readonly { weight: number; set: PairedSet }[]): NonNullable<EvaluationRow["resolution"]> {
+function resolutionOf(terms: readonly { weight: number; set: PairedSet }[]): Omit<NonNullable<EvaluationRow["resolution"]>, "seeds"> {
   const parts = terms.map(({ weight, set }) => {
     const { lost, gained, n } = countsOf(set);
     return { weight: Math.abs(weight), background: (2 * Math.min(lost, gained)) / n, units: unitsOf(set) };
@@ -140,8 +141,15 @@ function resolutionOf(terms: readonly { weight: number; set: PairedSet }[]): Non
 export function correctTable(rows: readonly EvaluationRow[], correction: Correction): EvaluationRow[] {
   const adjusted = adjustColumn(rows.map(({ p }) => p), correction);
   const tests = adjusted.filter((p) => p !== null).length;
-  return rows.map((row, index) => {
-    const drop = row.resolution === null ? null : smallestVisibleDrop(row.resolution.rows, row.resolution.background, { sides: 2, tests: Math.max(1, tests) });
-    return { ...row, adjusted: adjusted[index] ?? null, smallestDrop: drop === null || row.resolution === null ? null : drop * row.resolution.scale };
-  });
+  return rows.map((row, index) => ({ ...row, adjusted: adjusted[index] ?? null, smallestDrop: row.resolution === null ? null : dropOf(row.resolution, Math.max(1, tests)) }));
+}
+
+/** The rows' part, and that of the seeds at the t quantile of both together, joined in squares as in `withSeeds`. */
+function dropOf({ rows, background, scale, seeds }: NonNullable<EvaluationRow["resolution"]>, tests: number): number | null {
+  const drop = smallestVisibleDrop(rows, background, { sides: 2, tests });
+  if (drop === null || seeds === null) return drop === null ? null : drop * scale;
+  const level = 1 - 0.05 / 2 / tests;
+  const t = studentQuantile(level, seeds.df) + studentQuantile(0.8, seeds.df);
+  const both = Math.hypot((drop * scale * t) / (normalQuantile(level) + normalQuantile(0.8)), t * seeds.error);
+  return both > scale ? null : both;
 }

@@ -1,3 +1,4 @@
+import { t } from "../../util/l10n.ts";
 import { combine, withSeeds } from "../statistics/estimates.ts";
 import { setOf, skillsOf, type EvaluatedSystem, type ResultSplit } from "./evaluatedSystem.ts";
 import { changeRow, emptyRow, plainRow, rowOrReason, type EvaluationRow, type RowHead } from "./evaluationRow.ts";
@@ -11,7 +12,7 @@ import { sinceStage } from "./stages.ts";
 export function oodRows(systems: readonly EvaluatedSystem[]): EvaluationRow[] {
   const [first] = systems as [EvaluatedSystem];
   const skills = skillsOf(first).filter((skill) => setOf(first.results, skill, "ood") !== undefined);
-  if (skills.length === 0) return [emptyRow({ question: "ood", measure: "ood-shift", skill: null, split: "ood" }, "No skill has OOD probes: add `ood` to a skill.")];
+  if (skills.length === 0) return [emptyRow({ question: "ood", measure: "ood-shift", skill: null, split: "ood" }, t("No skill has OOD probes: add `ood` to a skill."))];
   const all: { ood: PairedSet; id: PairedSet }[] = [];
   const rows = skills.map((skill) => {
     const head: RowHead = { question: "ood", measure: "ood-shift", skill, split: "ood" };

@@ -1,4 +1,5 @@
 import { AppError } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import { combine, type Estimate } from "../statistics/estimates.ts";
 import { meanEstimate } from "../statistics/means.ts";
 import { tangoInterval, type PairCounts } from "../statistics/pairs.ts";
@@ -36,7 +37,7 @@ export function ends(skill: string, split: ResultSplit, seeds: readonly { before
   const name = setName(skill, split);
   const need = (results: readonly SetResult[], label: string): SetResult => {
     const found = setOf(results, skill, split);
-    if (found === undefined || found.rows.length === 0) throw new AppError("not-found", `${name} was not checked at ${label}.`);
+    if (found === undefined || found.rows.length === 0) throw new AppError("not-found", t("{0} was not checked at {1}.", name, label));
     return found;
   };
   return { before: seeds.map(({ before }) => need(before, labels.before)), after: seeds.map(({ after }) => need(after, labels.after)) };
@@ -51,7 +52,7 @@ export function pairSet({ before, after }: Ends): PairedSet {
   const maps = [...before, ...after].map(({ rows }) => new Map(rows.map((row) => [row.key, row])));
   const keys = [...new Set(first.rows.map(({ key }) => key))].filter((key) => maps.every((map) => map.has(key)));
   const all = new Set(maps.flatMap((map) => [...map.keys()]));
-  if (keys.length === 0) throw new AppError("not-comparable", `${name} is not comparable: the two have no prompt in common.`);
+  if (keys.length === 0) throw new AppError("not-comparable", t("{0} is not comparable: the two have no prompt in common.", name));
   const row = (map: ReadonlyMap<string, ResultRow> | undefined, key: string): ResultRow => map?.get(key) as ResultRow;
   const seeds = before.map((_, seed) => keys.map((key): RowPair => ({ before: row(maps[seed], key).correct, after: row(maps[before.length + seed], key).correct })));
   const groups = first.rows.some(({ group }) => group !== undefined) ? keys.map((key) => row(maps[0], key).group ?? `row ${key}`) : null;

@@ -1,3 +1,4 @@
+import { t } from "../../util/l10n.ts";
 import { combine, ratio, withSeeds, type Estimate } from "../statistics/estimates.ts";
 import { correlation } from "../statistics/pairs.ts";
 import type { EvaluatedSystem } from "./evaluatedSystem.ts";
@@ -13,7 +14,7 @@ import { ownStageOf, rolesOf, sinceStage } from "./stages.ts";
 export function retentionRows(systems: readonly EvaluatedSystem[]): EvaluationRow[] {
   const [first] = systems as [EvaluatedSystem];
   const { old } = rolesOf(first);
-  if (old.length === 0) return [emptyRow({ question: "retention", measure: "retention", skill: null, split: "id", unit: "ratio" }, "There is no older skill to retain: the chain teaches one skill.")];
+  if (old.length === 0) return [emptyRow({ question: "retention", measure: "retention", skill: null, split: "id", unit: "ratio" }, t("There is no older skill to retain: the chain teaches one skill."))];
   const ratios: { estimate: Estimate; perSeed: number[]; set: PairedSet; row: EvaluationRow }[] = [];
   const rows = old.map((skill) => {
     const head: RowHead = { question: "retention", measure: "retention", skill, split: "id", unit: "ratio" };
@@ -44,10 +45,10 @@ export function newSkillRows(systems: readonly EvaluatedSystem[]): EvaluationRow
   const [first] = systems as [EvaluatedSystem];
   const { newest } = rolesOf(first);
   const head: RowHead = { question: "new-skill", measure: "gain", skill: newest, split: "id" };
-  if (newest === null) return [emptyRow(head, "No stage has the name of a skill, so none is known to teach one.")];
+  if (newest === null) return [emptyRow(head, t("No stage has the name of a skill, so none is known to teach one."))];
   return [rowOrReason(head, () => {
     const own = ownStageOf(first, newest);
-    if (own === 0) return emptyRow(head, `The checkpoint before the stage of ${newest} is not known.`);
+    if (own === 0) return emptyRow(head, t("The checkpoint before the stage of {0} is not known.", newest));
     const { set, labels } = sinceStage(systems, newest, "id", own - 1);
     return changeRow(head, [{ weight: 1, set }], labels);
   })];

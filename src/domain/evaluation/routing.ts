@@ -1,4 +1,5 @@
 import { AppError } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import { combine, withSeeds } from "../statistics/estimates.ts";
 import type { EvaluatedSystem, RoutedRow } from "./evaluatedSystem.ts";
 import { changeRow, emptyRow, plainRow, rowOrReason, type EvaluationRow, type RowHead } from "./evaluationRow.ts";
@@ -11,7 +12,7 @@ import { shareOf, type PairedSet } from "./pairedSet.ts";
  */
 export function routingRows(systems: readonly EvaluatedSystem[]): EvaluationRow[] {
   const [first] = systems as [EvaluatedSystem];
-  if (first.routing === undefined) return [emptyRow({ question: "routing", measure: "routing-accuracy", skill: null, split: null, unit: "share" }, "There is no router: one model answers every prompt.")];
+  if (first.routing === undefined) return [emptyRow({ question: "routing", measure: "routing-accuracy", skill: null, split: null, unit: "share" }, t("There is no router: one model answers every prompt."))];
   const splits = [...new Set(first.routing.map(({ split }) => split))];
   return splits.flatMap((split) => {
     const seeds = systems.map((system) => (system.routing ?? []).filter((row) => row.split === split));
@@ -59,7 +60,7 @@ function balancedRows(seeds: readonly RoutedRow[][], split: string): EvaluationR
 function perRow(seeds: readonly RoutedRow[][], value: (row: RoutedRow) => number): { values: number[]; groups: string[] | null } {
   const [first = []] = seeds;
   const maps = seeds.map((rows) => new Map(rows.map((row) => [row.key, row])));
-  if (first.length === 0 || maps.some((map) => map.size !== first.length || first.some(({ key }) => !map.has(key)))) throw new AppError("not-comparable", "Routing is not comparable: the seeds did not route the same prompts.");
+  if (first.length === 0 || maps.some((map) => map.size !== first.length || first.some(({ key }) => !map.has(key)))) throw new AppError("not-comparable", t("Routing is not comparable: the seeds did not route the same prompts."));
   const values = first.map(({ key }) => maps.reduce((sum, map) => sum + value(map.get(key) as RoutedRow), 0) / seeds.length);
   return { values, groups: first.some(({ group }) => group !== undefined) ? first.map(({ group, key }) => group ?? `row ${key}`) : null };
 }
@@ -85,7 +86,8 @@ function regretRows(seeds: readonly RoutedRow[][], split: string): EvaluationRow
         });
       }),
     };
-    // A loss by construction: nothing to test.
-    return { ...changeRow(head, [{ weight: 1, set }], { before: "best expert", after: "routed" }), p: null, resolution: null };
+    const row = changeRow(head, [{ weight: 1, set }], { before: "best expert", after: "routed" });
+    // A loss by construction: nothing to test, and no interval reaches beyond none.
+    return { ...row, interval: row.interval && { low: row.interval.low, high: Math.min(0, row.interval.high) }, p: null, resolution: null };
   })];
 }

@@ -1,4 +1,5 @@
 import { AppError } from "../../util/errors.ts";
+import { t } from "../../util/l10n.ts";
 import { skillsOf, type EvaluatedStage, type EvaluatedSystem, type ResultSplit } from "./evaluatedSystem.ts";
 import { ends, pairSet, type PairedSet } from "./pairedSet.ts";
 
@@ -22,7 +23,7 @@ export function ownStageOf(system: EvaluatedSystem, skill: string): number {
 
 const stageAt = (system: EvaluatedSystem, index: number): EvaluatedStage => {
   const stage = system.stages[index];
-  if (stage === undefined) throw new AppError("not-found", `${system.name} has no checkpoint to compare with.`);
+  if (stage === undefined) throw new AppError("not-found", t("{0} has no checkpoint to compare with.", system.name));
   return stage;
 };
 

@@ -1,3 +1,4 @@
+import { t } from "../../util/l10n.ts";
 import { AppError } from "../../util/errors.ts";
 import type { EvaluatedSystem } from "./evaluatedSystem.ts";
 import { changeRow, emptyRow, rowOrReason, type EvaluationRow, type RowHead } from "./evaluationRow.ts";
@@ -16,13 +17,13 @@ export function transferRows(systems: readonly EvaluatedSystem[]): EvaluationRow
   // A skill that is taught twice counts from its last stage on, as for retention.
   const taught = first.stages.flatMap(({ teaches, label }, index) => (teaches !== null && first.stages.findLastIndex((stage) => stage.teaches === teaches) === index ? [{ skill: teaches, index, label }] : []));
   const heads: [RowHead, RowHead] = [{ question: "transfer", measure: "bwt", skill: null, split: "id" }, { question: "transfer", measure: "fwt", skill: null, split: "id" }];
-  if (taught.length < 2) return heads.map((head) => emptyRow(head, "Transfer needs at least two stages that teach a skill."));
+  if (taught.length < 2) return heads.map((head) => emptyRow(head, t("Transfer needs at least two stages that teach a skill.")));
   const weight = 1 / (taught.length - 1);
   const [bwt, fwt] = heads;
   return [
     rowOrReason(bwt, () => changeRow(bwt, each(taught.slice(0, -1), weight, ({ skill, index }) => sinceStage(systems, skill, "id", index).set), { before: "own stages", after: first.label })),
     rowOrReason(fwt, () => {
-      if (first.stages[0]?.teaches !== null) throw new AppError("not-found", "The base was not checked.");
+      if (first.stages[0]?.teaches !== null) throw new AppError("not-found", t("The base was not checked."));
       return changeRow(fwt, each(taught.slice(1), weight, ({ skill, index }) => betweenStages(systems, skill, "id", 0, index - 1).set), { before: first.stages[0].label, after: "before own stages" });
     }),
   ];

@@ -5,6 +5,7 @@ import type { RawPipeline } from "./pipelineDefaults.ts";
 import { pipelineChecks } from "./pipelineChecks.ts";
 import { fillIn } from "./pipelineDefaults.ts";
 import { schemaProblems } from "./pipelineSchema.ts";
+import { stageEdits, type FlaggedStage, type StageEdit } from "./stageEdits.ts";
 import { pointerOf, readYaml, type YamlSource } from "./yamlSource.ts";
 
 export interface ParsedPipeline {
@@ -32,6 +33,12 @@ export function parsePipeline(text: string, file: string): ParsedPipeline {
   if (hasErrors()) return { pipeline: null, diagnostics };
   const pipeline = fillIn(source.value as RawPipeline, file, (pointer, part) => source.rangeOf(pointer, part));
   return { pipeline: { ...pipeline, ranges: rangesOf(source) }, diagnostics };
+}
+
+/** What can be changed in a `seesaw.yaml` about a flag; `text` is the file as it is being edited. Nothing where it has errors. */
+export function flagEdits(text: string, file: string, flagged: FlaggedStage): StageEdit[] {
+  const { pipeline } = parsePipeline(text, file);
+  return pipeline === null ? [] : stageEdits(text, pipeline, flagged);
 }
 
 /**

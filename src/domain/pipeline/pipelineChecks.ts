@@ -2,7 +2,7 @@ import { t } from "../../util/l10n.ts";
 import type { RawBuffer, RawPipeline, RawStage } from "./pipelineDefaults.ts";
 import type { SchemaProblem } from "./pipelineSchema.ts";
 import { didYouMean } from "../../util/nearest.ts";
-import { parentOf, rewardModelOf } from "./pipelineDefaults.ts";
+import { parentOf, rewardModelOf, startName } from "./pipelineDefaults.ts";
 import { referencesOf, referenceTarget } from "./stageOptions.ts";
 import { pointerOf } from "./yamlSource.ts";
 
@@ -11,7 +11,7 @@ export type PipelineProblem = SchemaProblem & { severity?: "warning" };
 
 /** Checks a file that fits the schema. */
 export function pipelineChecks(raw: RawPipeline): PipelineProblem[] {
-  return [...nameProblems(raw), ...raw.stages.flatMap((stage, index) => stageProblems(raw, stage, index)), ...cycleProblems(raw), ...bufferProblems(raw)];
+  return [...nameProblems(raw), ...raw.stages.flatMap((stage, index) => stageProblems(raw, stage, index)), ...cycleProblems(raw), ...bufferProblems(raw), ...unitProblems(raw)];
 }
 
 const problem = (pointer: string, code: string, message: string, part: "key" | "value" = "value"): PipelineProblem => ({ pointer, code, message, part });
@@ -57,7 +57,7 @@ function stageProblems(raw: RawPipeline, stage: RawStage, index: number): Pipeli
   const problems: PipelineProblem[] = [];
   const at = (...segments: string[]): string => pointerOf("stages", index, ...segments);
   const ids = raw.stages.map((other) => other.id);
-  if (stage.from !== undefined && stage.from !== "base" && !ids.includes(stage.from)) {
+  if (stage.from !== undefined && stage.from !== "base" && !ids.includes(startName(stage.from).stage)) {
     problems.push(problem(at("from"), "unknown-stage", t("Stage \"{0}\" starts from \"{1}\", which is no stage.{2} Stages: {3}; \"base\" is the base model.", stage.id, stage.from, didYouMean(stage.from, [...ids, "base"]), ids.join(", "))));
   }
   const parent = raw.stages.find(({ id }) => id === parentOf(raw, index));
@@ -174,6 +174,13 @@ function shareProblems(name: string, { from, rows, quotas }: RawBuffer): Pipelin
   if (rows !== undefined && total > rows) problems.push(problem(pointerOf("buffers", name, "rows"), "bad-value", t("The quotas of buffer \"{0}\" add up to {1} rows, but it holds {2}: raise \"rows\" or leave it out.", name, total, rows)));
   if (total === 0) problems.push(problem(pointerOf("buffers", name, "quotas"), "bad-value", t("The quotas of buffer \"{0}\" are all 0: it would be empty.", name)));
   return problems;
+}
+
+/** Before the detectors, `tolerance` was a rise of the likelihood in nats: a number below 1 was written then. */
+function unitProblems({ flags }: RawPipeline): PipelineProblem[] {
+  const { tolerance } = flags ?? {};
+  if (tolerance === undefined || tolerance <= 0 || tolerance >= 1) return [];
+  return [{ ...problem(pointerOf("flags", "tolerance"), "old-unit", t("The tolerance of flags is in points of accuracy now, so {0} is less than one point: write 2 for two points, or, for what it meant before, \"detector: nll\" and \"tolerance_nats: {0}\".", tolerance)), severity: "warning" }];
 }
 
 function judgeProblems(name: string, buffer: RawBuffer, ids: string[]): PipelineProblem[] {

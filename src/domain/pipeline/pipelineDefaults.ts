@@ -1,5 +1,6 @@
 import type { CheckSpec, SegmentPattern } from "../../protocol/checks.ts";
-import type { DiversitySpec, FlagSpec, LaunchSpec, ProbeSpec, QualitySpec, RowFeatures } from "../../protocol/runSpec.ts";
+import type { DecisionSpec, DiversitySpec, FlagSpec, LaunchSpec, OnFlag, ProbeSpec, QualitySpec, RowFeatures } from "../../protocol/runSpec.ts";
+import { flagDefaults as detectorDefaults } from "../flags/defaults.ts";
 import { arenaOf, type RawArena } from "../arena/arenaModel.ts";
 import type { Buffer, Pipeline, Skill, SourceRange, Stage, Target } from "./pipelineModel.ts";
 import { baseName, dirName, joinPath } from "../../util/paths.ts";
@@ -7,8 +8,10 @@ import { absoluteOptions, referencesOf } from "./stageOptions.ts";
 import { pointerOf } from "./yamlSource.ts";
 
 /** What a pipeline gets where its file says nothing. The schema shows the same values. */
-export const probeDefaults: ProbeSpec = { every: 20, eval_every: null, top_k: 8, max_new_tokens: 256, batch_size: 16, kl: ["start", "base"] };
-export const flagDefaults: FlagSpec = { alpha: 0.1, tolerance: 0.2 };
+export const probeDefaults: ProbeSpec = { every: null, eval_every: null, top_k: 8, max_new_tokens: 256, batch_size: 16, kl: ["start", "base"] };
+export const flagDefaults: Required<FlagSpec> = {
+  alpha: detectorDefaults.alpha, tolerance: detectorDefaults.tolerance, detector: detectorDefaults.detector, tolerance_nats: detectorDefaults.tolerance_nats, on_flag: "inform",
+};
 export const minhashDefault = 0.8;
 export const benchmarkBatch = 8;
 
@@ -17,7 +20,7 @@ export interface RawPipeline {
   name?: string;
   base: string;
   seed?: number;
-  skills: Record<string, { probes: string; ood?: string; check: CheckSpec; segments?: SegmentPattern[] }>;
+  skills: Record<string, { probes: string; ood?: string; check: CheckSpec; segments?: SegmentPattern[]; on_flag?: OnFlag; decision?: DecisionSpec; benchmark?: string | string[] }>;
   probe?: Partial<ProbeSpec>;
   flags?: Partial<FlagSpec>;
   stages: RawStage[];
@@ -84,7 +87,13 @@ const expertAdapter = { r: 8, lora_alpha: 16, target_modules: "all-linear" };
 export function parentOf(raw: Pick<RawPipeline, "stages">, index: number): string | null {
   const stage = raw.stages[index];
   const from = stage?.from ?? (startsFromBase.has(stage?.recipe ?? "") ? "base" : raw.stages[index - 1]?.id ?? "base");
-  return from === "base" ? null : from;
+  return from === "base" ? null : startName(from).stage;
+}
+
+/** What `from` names: `math`, or the checkpoint of its step 40 as `math@40`. */
+export function startName(from: string): { stage: string; step: number | null } {
+  const [, stage = from, step] = /^(.*?)(?:@(\d+))?$/.exec(from) ?? [];
+  return { stage, step: step === undefined ? null : Number(step) };
 }
 
 /** Fills in every default and makes every path absolute. */
@@ -96,6 +105,9 @@ export function fillIn(raw: RawPipeline, file: string, rangeOf: (pointer: string
     probes: { id: path(skill.probes), ...(skill.ood !== undefined && { ood: path(skill.ood) }) },
     check: skill.check.kind === "function" && skill.check.path !== undefined ? { ...skill.check, path: path(skill.check.path) } : skill.check,
     segments: skill.segments ?? [],
+    ...(skill.on_flag !== undefined && { on_flag: skill.on_flag }),
+    ...(skill.decision !== undefined && { decision: skill.decision }),
+    ...(skill.benchmark !== undefined && { benchmark: [skill.benchmark].flat() }),
     range: rangeOf(pointerOf("skills", id), "key"),
   }));
   const stages = raw.stages.map((stage, index): Stage => ({
@@ -112,6 +124,7 @@ export function fillIn(raw: RawPipeline, file: string, rangeOf: (pointer: string
     save_every: stage.save_every ?? null,
     replay: stage.replay ?? null,
     from: parentOf(raw, index),
+    ...(stage.from !== undefined && startName(stage.from).step !== null && { fromStep: startName(stage.from).step }),
     on: stage.on ?? "local",
     env: stage.env ?? {},
     range: rangeOf(pointerOf("stages", index, "id")),

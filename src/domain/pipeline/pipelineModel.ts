@@ -1,6 +1,6 @@
 import type { Arena } from "../arena/arenaModel.ts";
 import type { CheckSpec, SegmentPattern } from "../../protocol/checks.ts";
-import type { BenchmarkSpec, DiversitySpec, FlagSpec, LaunchSpec, ProbeSpec, QualitySpec } from "../../protocol/runSpec.ts";
+import type { BenchmarkSpec, DecisionSpec, DiversitySpec, FlagSpec, LaunchSpec, OnFlag, ProbeSpec, QualitySpec } from "../../protocol/runSpec.ts";
 
 /** Where something stands in `seesaw.yaml`; lines and columns count from 1. */
 export interface SourceRange {
@@ -26,6 +26,12 @@ export interface Skill {
   probes: { id: string; ood?: string };
   check: CheckSpec;
   segments: SegmentPattern[];
+  /** What a run does when a loss of it is confirmed; absent: what `flags` says. */
+  on_flag?: OnFlag;
+  /** The tokens that decide whether an answer is right; absent: what the check decides by. */
+  decision?: DecisionSpec;
+  /** lm-eval tasks that measure it; absent: none is named. */
+  benchmark?: string[];
   range: SourceRange;
 }
 
@@ -54,6 +60,8 @@ export interface Stage {
   replay: StageReplay | null;
   /** Id of the stage it starts from, or null for the base model. */
   from: string | null;
+  /** The step of `from` whose checkpoint it starts from; absent or null: the last one. */
+  fromStep?: number | null;
   on: string;
   env: Record<string, string>;
   range: SourceRange;

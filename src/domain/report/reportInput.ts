@@ -1,6 +1,7 @@
 import { compareWith, startReference } from "../drift/driftSelection.ts";
 import { summaryDrift } from "../drift/summaryDrift.ts";
 import { AppError } from "../../util/errors.ts";
+import type { FlagFacts } from "../run/flagCard.ts";
 import type { ReplaySummary, ReportFilm, ReportInput } from "./reportModel.ts";
 import { driftOfSet, filmOf, mostDrifted, probeSets, withTraces, type ScoredChain } from "./scoredChain.ts";
 
@@ -11,7 +12,7 @@ export interface ReplayReading {
 }
 
 /** Collects what the report shows: one film per skill, the segments of its in-domain probes, replay, remarks. `made`: milliseconds since 1970. */
-export function reportInput(data: ScoredChain, replay: ReplayReading, made: number): ReportInput {
+export function reportInput(data: ScoredChain, replay: ReplayReading, made: number, facts?: FlagFacts): ReportInput {
   const { pipeline, chain, unreadable } = data;
   const films: ReportFilm[] = [];
   const segments: { skill: string; lines: ReturnType<typeof summaryDrift> }[] = [];
@@ -41,6 +42,8 @@ export function reportInput(data: ScoredChain, replay: ReplayReading, made: numb
     replay: replay.summaries,
     notes: [...new Set(notes)],
     made,
+    ...(facts !== undefined && { facts }),
+    history: data.runs,
     formatTime: (ms) => `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")} UTC`,
   };
 }

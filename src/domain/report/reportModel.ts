@@ -2,6 +2,7 @@ import type { Split } from "../../protocol/runSpec.ts";
 import type { BufferCoverage } from "../rows/membership.ts";
 import type { Chain, ChainRun } from "../run/chain.ts";
 import type { Filmstrip } from "../drift/filmstrip.ts";
+import { flagCard, type FlagFact, type FlagFacts } from "../run/flagCard.ts";
 import { flagsInTimeOrder, type FlagEntry } from "../run/flagText.ts";
 import type { Pipeline, Skill } from "../pipeline/pipelineModel.ts";
 import { skillsTable, type SkillsTable } from "../drift/skillsTable.ts";
@@ -43,6 +44,9 @@ export interface ReportInput {
   /** Per skill: perplexity and change per kind of token, in-domain. */
   segments: readonly { skill: string; lines: readonly SummaryLine[] }[];
   replay: readonly ReplaySummary[];
+  /** What is known of flags besides their journals, and the runs of the project to tell what is usual. Absent: nothing. */
+  facts?: FlagFacts;
+  history?: readonly ChainRun[];
   /** Remarks about what could not be read. */
   notes: readonly string[];
   /** Milliseconds since 1970. */
@@ -78,6 +82,10 @@ export interface StageSpan {
 export interface ReportModel extends ReportInput {
   skills: SkillsTable;
   flags: FlagEntry[];
+  /** The facts of each flag, under the newest word on it. */
+  cards: ReadonlyMap<FlagEntry, readonly FlagFact[]>;
+  /** Whether the report card lets the warnings be called early. */
+  early: boolean;
   spans: StageSpan[];
   curves: SkillCurves[];
   runs: ChainRun[];
@@ -91,10 +99,21 @@ export function reportModel(input: ReportInput): ReportModel {
     ...input,
     skills: skillsTable(pipeline.skills, chain),
     flags,
+    cards: cardsOf(flags, input),
+    early: input.facts?.card?.early === true && input.facts.card.ships === "alarm",
     spans,
     curves: pipeline.skills.map((skill) => skillCurves(pipeline, chain, skill, spans, flags)),
     runs: chain.checkpoints.flatMap(({ run, stage }) => (run === null || stage === null ? [] : [run])),
   };
+}
+
+function cardsOf(flags: readonly FlagEntry[], { facts, history = [] }: ReportInput): Map<FlagEntry, readonly FlagFact[]> {
+  const newest = new Map(flags.map((flag) => [`${flag.run} ${flag.id}`, flag]));
+  return new Map([...newest.values()].flatMap((entry): [FlagEntry, FlagFact[]][] => {
+    const run = history.find(({ id }) => id === entry.run);
+    if (facts === undefined || run === undefined || (entry.state !== "drifting" && entry.state !== "confirmed")) return [];
+    return [[entry, flagCard({ flag: entry.flag, run, runs: history, card: facts.card, replay: facts.replay(run, entry.flag) })]];
+  }));
 }
 
 /** One skill over the chain: what the report and the page draw. */

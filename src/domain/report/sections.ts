@@ -8,6 +8,7 @@ import type { FlagState } from "../../protocol/journal.ts";
 import { Html, html } from "./html.ts";
 import { coverageText, leftOutText } from "../rows/bufferText.ts";
 import { splitFlags } from "./unwatched.ts";
+import type { FlagFact } from "../run/flagCard.ts";
 import type { ReportModel } from "./reportModel.ts";
 
 const stateNames: Record<FlagState, string> = { drifting: "drifting", confirmed: "loss confirmed", recovered: "recovered", "not-measurable": "not measurable" };
@@ -61,14 +62,18 @@ function heat(accuracy: number): [string, number] {
   return ["bad", Math.round(10 + 35 * (0.4 - accuracy))];
 }
 
-export function flagsSection({ flags: all, pipeline }: ReportModel): Html {
+function factList(facts: readonly FlagFact[]): Html | null {
+  return facts.length === 0 ? null : html`<dl class="facts">${facts.map(({ label, text }) => html`<dt>${label}</dt><dd>${text}</dd>`)}</dl>`;
+}
+
+export function flagsSection({ flags: all, pipeline, cards, early, facts }: ReportModel): Html {
   const { flags, unwatched } = splitFlags(all);
-  return html`<section><h2>Early warnings, in time order</h2>
-<p class="lead">${falseAlarmText(pipeline.flags.alpha)} Every limit is the project's own rescoring noise plus ${formatNumber(pipeline.flags.tolerance)} nats.</p>
+  return html`<section><h2>${early ? "Early warnings" : "Warnings"}, in time order</h2>
+<p class="lead">${falseAlarmText(pipeline.flags.alpha, facts?.card ?? null)}</p>
 <div class="card">${
     flags.length === 0
       ? html`<p class="muted">No flags were raised.</p>`
-      : html`<ol class="flags">${flags.map(({ state, stage, step, title, text }) => html`<li><span class="mark ${state}">${flagMark(state)}</span><span class="at">${stage} · step ${step}</span><div><b>${title}</b><p>${text}</p></div></li>`)}</ol>`
+      : html`<ol class="flags">${flags.map((flag) => html`<li><span class="mark ${flag.state}">${flagMark(flag.state)}</span><span class="at">${flag.stage} · step ${flag.step}</span><div><b>${flag.title}</b><p>${flag.text}</p>${factList(cards.get(flag) ?? [])}</div></li>`)}</ol>`
   }</div>
 ${unwatched.map((sentence) => html`<p class="note">${sentence}</p>`)}</section>`;
 }

@@ -64,6 +64,9 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 .flags .at{color:var(--soft);font-size:13px;white-space:nowrap}
 .flags b{font-weight:620}
 .flags p{margin:2px 0 0;color:var(--soft);font-size:13.5px}
+.facts{display:grid;grid-template-columns:max-content 1fr;gap:1px 12px;margin:6px 0 0;font-size:13px;color:var(--soft)}
+.facts dt{font-weight:560}
+.facts dd{margin:0}
 article.film{padding:16px 18px;margin:0 0 16px}
 .prompt{margin:0 0 12px;white-space:pre-wrap;overflow-wrap:anywhere;font-size:14px}
 .prompt b{color:var(--soft);font-weight:600;margin-right:6px;font-size:12.5px;text-transform:uppercase;letter-spacing:.04em}

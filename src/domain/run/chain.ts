@@ -86,8 +86,10 @@ export function buildChain(pipeline: Pipeline, runs: readonly ChainRun[]): Chain
 function stageCheckpoint(stage: Stage, parent: ChainCheckpoint | null, byStage: ReadonlyMap<string, ChainCheckpoint>, newestFirst: readonly ChainRun[], newest: ChainRun | null): ChainCheckpoint {
   const empty = { label: `M${stage.index}`, index: stage.index, stage: stage.id, run: null, step: null, path: null, traces: {}, evals: {}, flags: {}, stops: [] };
   const done = newestFirst.filter((run) => run.stage === stage.id && run.state.status === "done" && lastCheckpoint(run) !== null);
-  const wanted = parent?.run?.id ?? null;
-  const fitting = done.find((run) => (stage.from === null ? run.spec.start.run === null : wanted !== null && run.spec.start.run === wanted) && staleModel(run, byStage) === null);
+  const step = stage.fromStep ?? null;
+  const origin = step === null ? parent?.run ?? null : forkOrigin(stage, parent, newestFirst);
+  const starts = ({ spec: { start } }: ChainRun): boolean => (stage.from === null ? start.run === null : origin !== null && start.run === origin.id && (step === null || start.step === step));
+  const fitting = done.find((run) => starts(run) && staleModel(run, byStage) === null);
   const run = fitting ?? done[0];
   if (run === undefined) {
     const reason = newest === null ? t("Stage {0} has not been run yet.", stage.id) : t("The newest run of {0} is {1} and has no final checkpoint.", stage.id, newest.state.status);
@@ -95,7 +97,7 @@ function stageCheckpoint(stage: Stage, parent: ChainCheckpoint | null, byStage: 
   }
   const checkpoint = lastCheckpoint(run) as NonNullable<ReturnType<typeof lastCheckpoint>>;
   const used = staleModel(run, byStage);
-  const stale = used === null ? staleReason(stage, parent, run, fitting !== undefined) : `${used} ${t("Run {0} again.", stage.id)}`;
+  const stale = used === null ? staleReason(stage, parent, origin, run, fitting !== undefined) : `${used} ${t("Run {0} again.", stage.id)}`;
   const stops = probeStops(run, checkpoint.step, empty.label);
   const end = stops.find((stop) => stop.step === checkpoint.step);
   const flags: Record<string, FlagState> = {};
@@ -104,6 +106,18 @@ function stageCheckpoint(stage: Stage, parent: ChainCheckpoint | null, byStage: 
     ...empty, run, step: checkpoint.step, path: joinPath(run.dir, checkpoint.path), status: stale === null ? "ready" : "stale", reason: stale,
     traces: end?.traces ?? {}, evals: end?.evals ?? {}, flags, stops,
   };
+}
+
+/** What a stage starts from, as `seesaw.yaml` writes it: `math`, `math@40`; null for the base model. */
+export function fromName({ from, fromStep }: Pick<Stage, "from" | "fromStep">): string | null {
+  return from === null || fromStep == null ? from : `${from}@${fromStep}`;
+}
+
+/** The run whose checkpoint a fork starts from: the one that stands for the stage, else its newest, which may have been paused there. */
+export function forkOrigin(stage: Pick<Stage, "from" | "fromStep">, parent: Pick<ChainCheckpoint, "run"> | null, newestFirst: readonly ChainRun[]): ChainRun | null {
+  const has = (run: ChainRun | null | undefined): boolean => run?.state.checkpoints.some(({ step }) => step === stage.fromStep) === true;
+  if (has(parent?.run)) return parent?.run ?? null;
+  return newestFirst.find((run) => run.stage === stage.from && has(run)) ?? null;
 }
 
 /** A checkpoint that a run used besides its start, of a run that no longer stands for its stage, as a sentence; null if none. */
@@ -119,10 +133,12 @@ function staleModel(run: ChainRun, byStage: ReadonlyMap<string, ChainCheckpoint>
 }
 
 /** Why a finished run does not stand for the pipeline as it is now, or null. */
-function staleReason(stage: Stage, parent: ChainCheckpoint | null, run: ChainRun, fits: boolean): string | null {
+function staleReason(stage: Stage, parent: ChainCheckpoint | null, origin: ChainRun | null, run: ChainRun, fits: boolean): string | null {
   const trainedFrom = run.spec.start.run === null ? t("the base model") : t("{0} of run {1}", run.spec.start.label, run.spec.start.run);
   const again = t("Run {0} again.", stage.id);
   if (stage.from === null) return fits ? null : `${t("It was trained from {0}, but the stage now starts from the base model.", trainedFrom)} ${again}`;
+  const { fromStep = null } = stage;
+  if (fromStep !== null) return fits ? null : `${t("It was trained from {0}, but now starts from step {1} of {2}.", trainedFrom, fromStep, origin?.id ?? stage.from)} ${again}`;
   if (parent === null || parent.run === null) return `${t("It was trained from {0}, but there is no finished run of {1}.", trainedFrom, stage.from)} ${again}`;
   if (!fits) return `${t("It was trained from {0}, but the run of {1} is now {2}.", trainedFrom, stage.from, parent.run.id)} ${again}`;
   return parent.status === "stale" ? t("Its start {0} is stale. Run {1} again, then {2}.", parent.label, stage.from, stage.id) : null;
@@ -164,7 +180,8 @@ function placeStops(stage: Stage, byStage: ReadonlyMap<string, ChainCheckpoint>)
   const checkpoint = byStage.get(stage.id);
   const parent = stage.from === null ? undefined : byStage.get(stage.from);
   if (checkpoint === undefined) return;
-  const offset = parent?.stops.at(-1)?.position ?? 0;
+  const end = parent?.stops.at(-1);
+  const offset = end === undefined ? 0 : stage.fromStep == null ? end.position : end.position - end.step + stage.fromStep;
   checkpoint.stops = checkpoint.stops.map((stop) => ({ ...stop, position: stop.step + offset }));
 }
 

@@ -1,6 +1,12 @@
 import type { FinishReason } from "../../protocol/journal.ts";
 import { t } from "../../util/l10n.ts";
 
+/** `math.id` as a person reads it. */
+function flagSet(flag: string): string {
+  const [, skill = flag, split = ""] = /^(.*)\.(id|ood)$/.exec(flag) ?? [];
+  return split === "id" ? t("{0} (in-domain)", skill) : split === "ood" ? t("{0} (OOD)", skill) : skill;
+}
+
 /** Why a run ended, as a sentence without its subject. */
 export function reasonText(reason: FinishReason | null): string {
   if (reason === null) return t("It has not ended.");
@@ -15,6 +21,8 @@ export function reasonText(reason: FinishReason | null): string {
       return t("Memory ran out: {0}", reason.message);
     case "cancelled":
       return t("It was stopped on request.");
+    case "paused":
+      return t("It was paused at step {0}: a loss of {1} was confirmed, and its on_flag says pause. Resume goes on from there.", reason.step, flagSet(reason.flag));
     case "lost":
       return t("It was lost: {0}", reason.message);
     case "unknown":

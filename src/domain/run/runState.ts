@@ -1,13 +1,14 @@
 import type { EventBodies, FinishReason, FlagBody, Phase, ProbeSummary } from "../../protocol/journal.ts";
 import type { Split } from "../../protocol/runSpec.ts";
 
-/** What a person is told about a run. `orphan`: the agent is gone, the training lives. */
+/** What a person is told about a run. `orphan`: the agent is gone, the training lives. `paused`: a flag asked for it, and it waits for Resume. */
 export type RunStatus =
   | "starting"
   | "running"
   | "stopping"
   | "orphan"
   | "done"
+  | "paused"
   | "failed"
   | "killed"
   | "out-of-memory"

@@ -69,28 +69,42 @@ function firstAbove(from: number, holds: (r: number) => boolean): number {
   return bisect(high, Math.max(0, from), holds);
 }
 
-/**
- * Adds the variation between runs of unlike seeds to an estimate that only knows that of the rows. With A the rows' error (from
- * their 95 % interval) and B = s/√S of the seeds' values, squared, the limits are joined in squares, each side at the t quantile
- * with the degrees of freedom (A + B)² / (B² / (S−1)) (Satterthwaite 1946): wide where seeds decide, as z where rows do. What
- * rows and seeds do together is in both A and B: on the safe side (crossed data: Owen 2007). One seed: nothing is added.
- */
-export function withSeeds(rows: Estimate, values: readonly number[]): Estimate {
+/** How far runs of unlike seeds differ, next to the error of the rows. */
+export interface SeedSpread {
+  /** Standard error of the seeds' mean, s/√S. */
+  error: number;
+  /** Degrees of freedom of both together: (A + B)² / (B² / (S−1)) (Satterthwaite 1946). */
+  df: number;
+}
+
+/** The spread of the seeds' values beside an estimate that only knows that of the rows; null for one seed, and where they agree. */
+export function seedSpread(rows: Estimate, values: readonly number[]): SeedSpread | null {
   const seeds = values.length;
-  if (seeds < 2) return rows;
+  if (seeds < 2) return null;
   const middle = values.reduce((sum, value) => sum + value, 0) / seeds;
   const between = values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (seeds - 1) / seeds;
-  if (between === 0) return rows;
+  if (between === 0) return null;
   const usual = rows.interval(0.95);
   const within = ((usual.high - usual.low) / 2 / normalQuantile(0.975)) ** 2;
-  const df = Math.min(1e6, (within + between) ** 2 / (between ** 2 / (seeds - 1)));
+  return { error: Math.sqrt(between), df: Math.min(1e6, (within + between) ** 2 / (between ** 2 / (seeds - 1))) };
+}
+
+/**
+ * Adds the variation between runs of unlike seeds to an estimate that only knows that of the rows. With A the rows' error (from
+ * their 95 % interval) and B that of the seeds, squared, the limits are joined in squares, each side at the t quantile of
+ * `seedSpread`: wide where seeds decide, as z where rows do. What rows and seeds do together is in both A and B: on the safe
+ * side (crossed data: Owen 2007). One seed: nothing is added.
+ */
+export function withSeeds(rows: Estimate, values: readonly number[]): Estimate {
+  const spread = seedSpread(rows, values);
+  if (spread === null) return rows;
   return {
     value: rows.value,
     interval(level) {
-      const t = studentQuantile(0.5 + level / 2, df);
+      const t = studentQuantile(0.5 + level / 2, spread.df);
       const wider = t / normalQuantile(0.5 + level / 2);
       const { low, high } = rows.interval(level);
-      return { low: rows.value - Math.hypot(wider * (rows.value - low), t * Math.sqrt(between)), high: rows.value + Math.hypot(wider * (high - rows.value), t * Math.sqrt(between)) };
+      return { low: rows.value - Math.hypot(wider * (rows.value - low), t * spread.error), high: rows.value + Math.hypot(wider * (high - rows.value), t * spread.error) };
     },
   };
 }

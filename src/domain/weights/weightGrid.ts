@@ -29,7 +29,7 @@ export function weightGrid(drift: WeightDrift): WeightGrid {
     return { ...one, effective_rank: found.length === 0 ? null : found.reduce((sum, rank) => sum + rank, 0) / found.length };
   });
   const inside = cells.filter(({ layer }) => layer !== null);
-  const modules = [...new Set(inside.map(({ module }) => module))];
+  const modules = inForwardOrder([...new Set(inside.map(({ module }) => module))]);
   const numbers = [...new Set(inside.map(({ layer }) => layer as number))].sort((a, b) => a - b);
   const byKey = new Map(inside.map((cell) => [keyOf(cell.layer, cell.module), cell]));
   return {
@@ -65,6 +65,17 @@ export function formatShare(value: number | null): string {
 
 function keyOf(layer: number | null, module: string): string {
   return `${layer ?? ""}/${module}`;
+}
+
+/** In the order in which a layer computes, as far as names tell; the others after them, as they come. */
+const forward = ["input_layernorm", "q_proj", "k_proj", "v_proj", "qkv_proj", "q_norm", "k_norm", "o_proj", "post_attention_layernorm", "gate_proj", "up_proj", "gate_up_proj", "down_proj"];
+
+function inForwardOrder(modules: readonly string[]): string[] {
+  const place = (module: string): number => {
+    const found = forward.indexOf(module.split(".").at(-1) ?? "");
+    return found === -1 ? forward.length : found;
+  };
+  return modules.map((module, index) => ({ module, index })).sort((a, b) => place(a.module) - place(b.module) || a.index - b.index).map(({ module }) => module);
 }
 
 /** The last part of each name; more of it where two would be alike. */

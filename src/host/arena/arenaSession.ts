@@ -1,14 +1,17 @@
-import type { ArenaPageState, ArenaPlan, ArenaProgress, FromArenaPage, ToArenaPage } from "../../domain/arena/arenaPage.ts";
+import type { ArenaExport, ArenaJobs, ArenaPageState, ArenaPlan, ArenaProgress, FromArenaPage, ToArenaPage } from "../../domain/arena/arenaPage.ts";
 import type { ArenaResult } from "../../domain/arena/arenaResult.ts";
 import type { Pipeline } from "../../domain/pipeline/pipelineModel.ts";
 import { messageOf } from "../../util/errors.ts";
 import { t } from "../../util/l10n.ts";
 import type { Log } from "../../util/log.ts";
+import { PipelineChoice } from "../pipelineChoice.ts";
 import type { PipelineView } from "../workspaceModel.ts";
 
 /** What reads and starts an arena; arenaDesk.ts of the targets is one. */
 export interface ArenaReader {
   progress(pipeline: Pipeline): Promise<ArenaProgress>;
+  /** `wanted`: what the setting says; 0: nothing. */
+  jobs(pipeline: Pipeline, wanted: number): Promise<ArenaJobs>;
   result(pipeline: Pipeline): Promise<ArenaResult>;
   watch(pipeline: Pipeline, onChange: () => void): Promise<() => void>;
   hasOutput(pipeline: Pipeline): boolean;
@@ -22,8 +25,12 @@ export interface ArenaHost {
   trusted(): boolean;
   /** Asks the person, then starts the arena as a process of its own. False: they did not want it. */
   run(view: PipelineView): Promise<boolean>;
+  /** Asks the person, then stops it. False: they did not want it. */
+  stop(view: PipelineView): Promise<boolean>;
+  /** Seeds that are to run at the same time, by the person's setting; 0: as many as suits the machine. */
+  wantedJobs(view: PipelineView): number;
   /** Asks where to, and writes. */
-  export(view: PipelineView, result: ArenaResult, what: "csv" | "html"): Promise<void>;
+  export(view: PipelineView, result: ArenaResult, what: ArenaExport): Promise<void>;
   openPipeline(view: PipelineView): void;
   openOutput(view: PipelineView): Promise<void>;
   showLog(): void;
@@ -33,6 +40,7 @@ export interface ArenaHost {
 interface Read {
   pipeline: Pipeline;
   progress: ArenaProgress;
+  jobs: ArenaJobs;
   output: boolean;
   result: ArenaResult | null;
   /** Which stages were done when `result` was read. */
@@ -43,7 +51,7 @@ interface Read {
 export class ArenaSession {
   private readonly host: ArenaHost;
   private readonly post: (message: ToArenaPage) => void;
-  private file: string | undefined;
+  private readonly choice: PipelineChoice;
   private open = false;
   private read: Read | null = null;
   private failure: { pipeline: Pipeline; message: string } | null = null;
@@ -56,13 +64,11 @@ export class ArenaSession {
   constructor(host: ArenaHost, post: (message: ToArenaPage) => void, file?: string) {
     this.host = host;
     this.post = post;
-    this.file = file;
+    this.choice = new PipelineChoice(() => host.views(), file, ({ shown }) => shown?.arena != null, ({ shown }) => shown !== null);
   }
 
   show(file: string | undefined): void {
-    if (file === undefined || file === this.file) return;
-    this.file = file;
-    this.refresh();
+    if (this.choice.turnTo(file)) this.refresh();
   }
 
   handle(message: FromArenaPage): void {
@@ -76,6 +82,10 @@ export class ArenaSession {
       case "run":
         return this.attempt(async (view) => {
           if (this.host.trusted() && (await this.host.run(view))) this.refresh();
+        });
+      case "stop":
+        return this.attempt(async (view) => {
+          if (this.host.trusted() && (await this.host.stop(view))) this.refresh();
         });
       case "export":
         return this.attempt(async (view) => {
@@ -119,27 +129,23 @@ export class ArenaSession {
   }
 
   private attempt(work: (view: PipelineView) => Promise<void>): void {
-    const view = this.view();
+    const view = this.choice.current();
     if (view !== undefined) void work(view).catch((error: unknown) => this.host.log.error(`Arena: ${messageOf(error)}`));
   }
 
-  private view(): PipelineView | undefined {
-    const views = this.host.views();
-    const named = views.find(({ uri }) => uri.fsPath === this.file);
-    return named ?? views.find(({ shown }) => shown?.arena != null) ?? views.find(({ shown }) => shown !== null);
-  }
-
   private async look(): Promise<void> {
-    const pipeline = this.view()?.shown ?? null;
+    const view = this.choice.current();
+    const pipeline = view?.shown ?? null;
     if (pipeline?.arena == null) this.unwatch();
     this.tell();
-    if (pipeline?.arena == null || this.failure?.pipeline === pipeline) return;
+    if (view === undefined || pipeline?.arena == null || this.failure?.pipeline === pipeline) return;
     try {
       const desk = await this.host.desk();
       const progress = await desk.progress(pipeline);
       const before = this.read?.pipeline === pipeline ? this.read : null;
       const of = doneKey(progress);
-      this.read = { pipeline, progress, output: desk.hasOutput(pipeline), result: before?.result ?? null, of: before?.of ?? "" };
+      const jobs = await desk.jobs(pipeline, this.host.wantedJobs(view));
+      this.read = { pipeline, progress, jobs, output: desk.hasOutput(pipeline), result: before?.result ?? null, of: before?.of ?? "" };
       await this.watch(desk, pipeline);
       // Reading all scores again is only worth it when another stage is done.
       if (progress.done === 0 || before?.of === of) return this.tell();
@@ -174,14 +180,14 @@ export class ArenaSession {
   }
 
   private state(): ArenaPageState {
-    const nothing: ArenaPageState = { pipeline: "", plan: null, progress: null, result: null, reading: false, mayRun: this.host.trusted(), output: false, empty: null };
-    const pipeline = this.view()?.shown ?? null;
+    const nothing: ArenaPageState = { pipeline: "", plan: null, progress: null, jobs: null, result: null, reading: false, mayRun: this.host.trusted(), output: false, empty: null };
+    const pipeline = this.choice.current()?.shown ?? null;
     if (pipeline === null) return { ...nothing, empty: { kind: "none", title: t("No pipeline"), detail: t("There is no seesaw.yaml without errors in this workspace."), action: null } };
     const base = { ...nothing, pipeline: pipeline.name };
     if (pipeline.arena == null) return { ...base, empty: { kind: "none", title: t("No arena in this pipeline"), detail: t("Name the remedies to compare in seesaw.yaml, such as arena: { remedies: [{ kind: replay }, { kind: joint }] }."), action: "openPipeline" } };
     if (this.failure?.pipeline === pipeline) return { ...base, empty: { kind: "error", title: t("The arena cannot be read"), detail: this.failure.message, action: "retry" } };
     const read = this.read?.pipeline === pipeline ? this.read : null;
-    return { ...base, plan: planOf(pipeline), progress: read?.progress ?? null, result: read?.result ?? null, output: read?.output ?? false, reading: this.reading || read === null };
+    return { ...base, plan: planOf(pipeline), progress: read?.progress ?? null, jobs: read?.jobs ?? null, result: read?.result ?? null, output: read?.output ?? false, reading: this.reading || read === null };
   }
 }
 

@@ -1,12 +1,14 @@
 import { skillCurves, stageSpans, type CurvePoint } from "../../domain/report/reportModel.ts";
-import { flagsInTimeOrder } from "../../domain/run/flagText.ts";
+import { flagCardText, unreadReplay } from "../../domain/run/flagCard.ts";
+import { flagsInTimeOrder, type FlagEntry } from "../../domain/run/flagText.ts";
 import { encodeNumber } from "../../protocol/numbers.ts";
 import type { ChartPoint, DriftChart } from "../../protocol/webview.ts";
 import { t } from "../../util/l10n.ts";
+import type { PipelineView } from "../workspaceModel.ts";
 import type { ResolvedSelection } from "./driftChoices.ts";
 
 /** The chosen skill over the whole chain, from the same numbers as the report; null when there are none yet. */
-export function readChart({ pipeline, chain, skill: id }: Pick<ResolvedSelection, "pipeline" | "chain" | "skill">): DriftChart | null {
+export function readChart({ view, pipeline, chain, skill: id }: Pick<ResolvedSelection, "pipeline" | "chain" | "skill"> & { view?: Pick<PipelineView, "listing" | "card"> }): DriftChart | null {
   const skill = pipeline.skills.find((one) => one.id === id);
   if (skill === undefined) return null;
   const stages = stageSpans(chain);
@@ -18,8 +20,15 @@ export function readChart({ pipeline, chain, skill: id }: Pick<ResolvedSelection
     ownStage: curves.ownStage,
     stages,
     splits,
-    flags: curves.marks.map(({ x, entry: { state, title, text, stage, step } }) => ({ x, state, title: t("{0} step {1}: {2}", stage, step, title), text })),
+    flags: curves.marks.map(({ x, entry }) => ({ x, state: entry.state, title: t("{0} step {1}: {2}", entry.stage, entry.step, entry.title), text: [entry.text, ...facts(entry, view)].join("\n") })),
   };
+}
+
+/** What a raised flag means, a line each. */
+function facts({ run: id, flag, state }: FlagEntry, view: Pick<PipelineView, "listing" | "card"> | undefined): string[] {
+  const run = view?.listing.runs.find((one) => one.id === id);
+  if (run === undefined || view === undefined || (state !== "drifting" && state !== "confirmed")) return [];
+  return [flagCardText({ flag, run, runs: view.listing.runs, card: view.card ?? null, replay: unreadReplay(run) })];
 }
 
 function pointOf({ x, y, interval, label }: CurvePoint): ChartPoint {

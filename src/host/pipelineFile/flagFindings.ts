@@ -1,4 +1,7 @@
 import type { SourceRange } from "../../domain/pipeline/pipelineModel.ts";
+import type { FlaggedStage } from "../../domain/pipeline/stageEdits.ts";
+import { lastGoodStep, raisedAt } from "../../domain/run/flagEpisode.ts";
+import { flagCardText, unreadReplay } from "../../domain/run/flagCard.ts";
 import { flagsOfRun, probeSetName } from "../../domain/run/flagText.ts";
 import { t } from "../../util/l10n.ts";
 import type { PipelineView } from "../workspaceModel.ts";
@@ -12,6 +15,11 @@ export interface FlagFinding {
   message: string;
   /** The probes it was seen on. */
   probes: { file: string; message: string } | null;
+  run: string;
+  /** The installation has a report card of its detectors. */
+  hasCard: boolean;
+  /** What a quick fix needs to know. */
+  flagged: FlaggedStage;
 }
 
 /** The flags that stand: those of each stage's newest run that are drifting or confirmed. A newer run without them ends them. */
@@ -25,10 +33,11 @@ export function flagFindings(view: PipelineView): FlagFinding[] {
     return run.state.flags.flatMap((flag): FlagFinding[] => {
       if (flag.state !== "drifting" && flag.state !== "confirmed") return [];
       const confirmed = flag.state === "confirmed";
-      const message = entries.findLast(({ id }) => id === flag.id)?.text ?? "";
+      const facts = flagCardText({ flag, run, runs: view.listing.runs, card: view.card ?? null, replay: unreadReplay(run) });
+      const message = `${entries.findLast(({ id }) => id === flag.id)?.text ?? ""}\n${facts}`;
       const file = shown.skills.find(({ id }) => id === flag.skill)?.probes[flag.split];
       const probes = file === undefined ? null : { file, message: t("The probes of {0}", probeSetName(flag.skill, flag.split)) };
-      return [{ file: view.uri.fsPath, range: stage.range, severity: confirmed ? "warning" : "info", code: confirmed ? "flag-confirmed" : "flag-drifting", message, probes }];
+      return [{ file: view.uri.fsPath, range: stage.range, severity: confirmed ? "warning" : "info", code: confirmed ? "flag-confirmed" : "flag-drifting", message, probes, run: run.id, hasCard: view.card != null, flagged: { stage: stage.id, skill: flag.skill, step: raisedAt(run, flag.id) ?? flag.step, goodStep: lastGoodStep(run, flag.id) } }];
     });
   });
 }

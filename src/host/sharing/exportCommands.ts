@@ -57,7 +57,8 @@ export async function writeReport(host: Pick<ExportHost, "scores">, { view }: Re
   // The report is English throughout, so its chain must not be told in the language of the window.
   const data = await scoredChain({ ...view, chain: view.shown === null ? null : inEnglish(() => buildChain(view.shown as Pipeline, view.listing.runs)) }, host.scores);
   const replay = await host.scores.replay(data);
-  const page = inEnglish(() => renderReport(reportInput(data, replay, Date.now())));
+  const facts = await host.scores.flagFacts(data.runs);
+  const page = inEnglish(() => renderReport(reportInput(data, replay, Date.now(), facts)));
   await replaceFile(file, (temporary) => writeFile(temporary, page));
 }
 

@@ -1,6 +1,7 @@
 import type { ReplayReading } from "../../domain/report/reportInput.ts";
 import type { ScoredChain } from "../../domain/report/scoredChain.ts";
 import type { Chain, ChainRun } from "../../domain/run/chain.ts";
+import type { FlagFacts } from "../../domain/run/flagCard.ts";
 import type { TraceStore } from "../../storage/traces/traceStore.ts";
 import { AppError } from "../../util/errors.ts";
 import { t } from "../../util/l10n.ts";
@@ -10,6 +11,7 @@ import type { PipelineView } from "../workspaceModel.ts";
 export interface ScoreSource {
   traces(): Promise<TraceStore>;
   replay(data: { chain: Chain; runs: readonly ChainRun[] }): Promise<ReplayReading>;
+  flagFacts(runs: readonly ChainRun[]): Promise<FlagFacts>;
 }
 
 /** A pipeline of the workspace as the report and the tools ask for it. */

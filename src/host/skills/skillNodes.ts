@@ -1,6 +1,7 @@
 import { flagMark, skillsTable, type SkillCell, type SkillRow, type SkillsTable } from "../../domain/drift/skillsTable.ts";
 import { skillStanding, type SkillStanding } from "../../domain/drift/skillStanding.ts";
 import { formatInterval, formatPercent, formatPlural, formatSigned } from "../../domain/format.ts";
+import { flagCardText, unreadReplay } from "../../domain/run/flagCard.ts";
 import { flagTitle, probeSetName } from "../../domain/run/flagText.ts";
 import type { FlagState } from "../../protocol/journal.ts";
 import type { Split } from "../../protocol/runSpec.ts";
@@ -36,13 +37,20 @@ function skillNode(view: PipelineView, table: SkillsTable, row: SkillRow): Stage
   return node(view, `${skill}.${split}`, {
     label: `${skill} ${splitWords[split]}`,
     description: `${raised ? "⚑ " : ""}${describe(table, standing)}`,
-    tooltip: tooltip(row, standing, flag),
+    tooltip: [tooltip(row, standing, flag), ...(raised ? facts(view, row, flag.stage) : [])].join("\n"),
     icon: iconOf(flag?.state ?? null),
     context: "skill",
     children: checkpointNodes(view, table, row),
     target: { skill, split },
     opens: "drift",
   });
+}
+
+/** What the flag of a stage's newest run means, a line each. */
+function facts({ chain, listing, card }: PipelineView, { skill, split }: SkillRow, stage: string): string[] {
+  const run = chain?.newest[stage];
+  const flag = run?.state.flags.find((one) => one.skill === skill && one.split === split);
+  return run === undefined || flag === undefined ? [] : [flagCardText({ flag, run, runs: listing.runs, card: card ?? null, replay: unreadReplay(run) })];
 }
 
 /** `31 % (21–43) · −69 since M1`: short, for a narrow side bar; the tooltip has it in full. */

@@ -9,6 +9,7 @@ import type { StartOptions } from "../../targets/launcher.ts";
 import { AppError, messageOf } from "../../util/errors.ts";
 import { t } from "../../util/l10n.ts";
 import type { Log } from "../../util/log.ts";
+import { PipelineChoice } from "../pipelineChoice.ts";
 import type { PipelineView } from "../workspaceModel.ts";
 
 /** What a session needs of the rest of the extension. */
@@ -33,7 +34,7 @@ const quietMs = 100;
 export class WeightsSession {
   private readonly host: WeightsHost;
   private readonly post: (message: ToWeightsPage) => void;
-  private file: string | undefined;
+  private readonly choice: PipelineChoice;
   private open = false;
   /** Labels that the person chose; null: the base model and the last checkpoint. */
   private chosen: { from: string; to: string } | null = null;
@@ -46,13 +47,12 @@ export class WeightsSession {
   constructor(host: WeightsHost, post: (message: ToWeightsPage) => void, file?: string) {
     this.host = host;
     this.post = post;
-    this.file = file;
+    this.choice = new PipelineChoice(() => host.views(), file, ({ chain }) => chain !== null);
   }
 
   /** Shows another pipeline. */
   show(file: string | undefined): void {
-    if (file === undefined || file === this.file) return;
-    this.file = file;
+    if (!this.choice.turnTo(file)) return;
     this.chosen = null;
     this.refresh();
   }
@@ -108,8 +108,7 @@ export class WeightsSession {
   }
 
   private current(): { view: PipelineView; pipeline: Pipeline; chain: Chain; pair: WeightPair | AppError } | null {
-    const views = this.host.views();
-    const view = views.find(({ uri }) => uri.fsPath === this.file) ?? views.find(({ chain }) => chain !== null);
+    const view = this.choice.current();
     if (view === undefined || view.shown === null || view.chain === null) return null;
     const { shown: pipeline, chain } = view;
     return { view, pipeline, chain, pair: this.pairOf(pipeline, chain) };

@@ -1,24 +1,31 @@
 import { existsSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { arenaCsv } from "../../domain/arena/arenaCsv.ts";
 import { arenaHtml } from "../../domain/arena/arenaHtml.ts";
-import type { ArenaProgress } from "../../domain/arena/arenaPage.ts";
-import type { ArenaResult } from "../../domain/arena/arenaResult.ts";
+import type { ArenaExport, ArenaJobs, ArenaProgress } from "../../domain/arena/arenaPage.ts";
+import { arenaResult, type ArenaInput, type ArenaResult } from "../../domain/arena/arenaResult.ts";
 import type { ProbeSet } from "../../domain/drift/driftSelection.ts";
 import type { Pipeline } from "../../domain/pipeline/pipelineModel.ts";
 import { buildChain } from "../../domain/run/chain.ts";
 import { reasonText } from "../../domain/run/reasonText.ts";
 import { runsFolder, type RunRecord, type RunStore } from "../../storage/runs/runStore.ts";
+import { thisProcess } from "../../storage/runs/processIdentity.ts";
+import { AppError } from "../../util/errors.ts";
+import { inEnglish, t } from "../../util/l10n.ts";
+import type { Launcher } from "../launcher.ts";
 import { spawnDetached } from "../spawn.ts";
-import { startsElsewhere } from "../stageLock.ts";
+import { chainOwners, startsElsewhere } from "../stageLock.ts";
 import { arenaFolder, type ArenaSeed } from "./arenaFiles.ts";
-import { readArena, type ArenaReading } from "./arenaReading.ts";
+import { pricedOnce, readArena, type ArenaReading } from "./arenaReading.ts";
 import { readSeeds, type ArenaServices } from "./arenaRunner.ts";
 
 export interface DeskServices {
   runs: RunStore;
   costs: ArenaServices["costs"];
+  launcher: Pick<Launcher, "stopRun">;
+  routes: ArenaReading["routes"];
   traces(): Promise<ArenaReading["traces"]>;
   /** The groups of the probe rows. */
   groups(pipeline: Pipeline, runs: readonly RunRecord[]): Promise<{ groupOf(set: ProbeSet, line: number): string | undefined }>;
@@ -38,6 +45,9 @@ export interface ArenaPrice {
   seconds: number | null;
 }
 
+/** How long the arena's process has to leave. */
+const leaveMs = 20_000;
+
 /** Shows an arena to a window: what there is, how far it is, what it will cost; and starts it as a process of its own. Looking writes nothing. */
 export class ArenaDesk {
   private readonly services: DeskServices;
@@ -45,6 +55,9 @@ export class ArenaDesk {
   private readonly compiled = new WeakMap<Pipeline, Promise<ArenaSeed[]>>();
 
   private readonly priced = new WeakMap<Pipeline, Map<string, ReturnType<ArenaServices["costs"]["plan"]>>>();
+
+  /** What results were made of. */
+  private readonly readOf = new WeakMap<ArenaResult, ArenaInput>();
 
   constructor(services: DeskServices) {
     this.services = services;
@@ -56,7 +69,8 @@ export class ArenaDesk {
       progress.stages += 1;
       if (newest !== null && isLive(newest)) progress.running.push({ seed, stage, step: newest.state.step, total: newest.state.total });
       else if (ready) progress.done += 1;
-      else if (newest !== null) progress.failed.push({ seed, stage, why: reasonText(newest.state.reason) });
+      // What a person stopped did not fail.
+      else if (newest !== null && newest.state.status !== "cancelled") progress.failed.push({ seed, stage, why: reasonText(newest.state.reason) });
     }
     for (const { pipeline: of } of await this.seeds(pipeline)) progress.held ||= (await startsElsewhere(runsFolder(of.root))).length > 0;
     return progress;
@@ -68,22 +82,14 @@ export class ArenaDesk {
     const seeds = await this.seeds(pipeline);
     const runs = (await Promise.all(seeds.map((seed) => this.services.runs.list(seed.pipeline.root)))).flatMap((one) => one.runs);
     const { groupOf } = await this.services.groups(pipeline, runs);
-    return readArena({ runs: this.services.runs, costs: this.pricedOnce(pipeline), traces: await this.services.traces(), groupOf }, pipeline, seeds);
-  }
-
-  /** Of a stage that has run only its FLOPs are asked for. They are the same for all seeds, and pricing takes much longer than reading. */
-  private pricedOnce(pipeline: Pipeline): ArenaServices["costs"] {
-    const known = this.priced.get(pipeline) ?? new Map<string, ReturnType<ArenaServices["costs"]["plan"]>>();
-    this.priced.set(pipeline, known);
-    const { costs } = this.services;
-    return {
-      plan: (of, stage) => {
-        const made = known.get(stage) ?? costs.plan(of, stage);
-        known.set(stage, made);
-        made.catch(() => known.delete(stage));
-        return made;
-      },
-    };
+    // Of a stage that has run only its FLOPs are asked for: they are the same for all seeds, and the next time.
+    const priced = this.priced.get(pipeline) ?? new Map<string, ReturnType<ArenaServices["costs"]["plan"]>>();
+    this.priced.set(pipeline, priced);
+    const { routes } = this.services;
+    const read = await readArena({ runs: this.services.runs, costs: pricedOnce(this.services.costs, priced), traces: await this.services.traces(), groupOf, routes }, pipeline, seeds);
+    const result = arenaResult(read);
+    this.readOf.set(result, read);
+    return result;
   }
 
   async price(pipeline: Pipeline): Promise<ArenaPrice> {
@@ -107,24 +113,61 @@ export class ArenaDesk {
     return price;
   }
 
+  /** How many seeds run side by side: `wanted`, or where that is 0 half of the cores, but one where an accelerator would be shared. */
+  async jobs(pipeline: Pipeline, wanted: number): Promise<ArenaJobs> {
+    const seeds = await this.seeds(pipeline);
+    const most = Math.max(1, seeds.length);
+    if (wanted > 0) return { count: Math.min(wanted, most), why: "setting" };
+    for (const root of [pipeline.root, ...seeds.map((seed) => seed.pipeline.root)]) {
+      const { runs } = await this.services.runs.list(root);
+      if (runs.some(({ state: { device } }) => device !== null && !/^cpu\b/i.test(device))) return { count: 1, why: "accelerator" };
+    }
+    return { count: Math.min(Math.max(1, Math.floor(availableParallelism() / 2)), most), why: "cores" };
+  }
+
   /** The command that starts it, for people and for `start`. */
-  command(pipeline: Pipeline, python: string): string[] {
-    return [process.execPath, ...this.services.cli, "arena", "--file", pipeline.file, "--python", python];
+  command(pipeline: Pipeline, python: string, jobs: number): string[] {
+    return [process.execPath, ...this.services.cli, "arena", "--file", pipeline.file, "--python", python, "--jobs", String(jobs)];
   }
 
   /** Starts it as a process that outlives this window; returns its pid and where it writes what it says. */
-  async start(pipeline: Pipeline, python: string): Promise<{ pid: number; log: string }> {
+  async start(pipeline: Pipeline, python: string, jobs: number): Promise<{ pid: number; log: string }> {
     const log = this.outputOf(pipeline);
     await mkdir(arenaFolder(pipeline.root), { recursive: true });
     // Inside VS Code `execPath` is the editor itself: with this it is the Node that it has in it.
-    const pid = await spawnDetached(this.command(pipeline, python), { cwd: pipeline.root, log, env: { ...process.env, ELECTRON_RUN_AS_NODE: "1" } });
+    const pid = await spawnDetached(this.command(pipeline, python, jobs), { cwd: pipeline.root, log, env: { ...process.env, ELECTRON_RUN_AS_NODE: "1" } });
     return { pid, log };
   }
 
-  /** All numbers as CSV, or everything as one HTML file. */
-  report(result: ArenaResult, what: "csv" | "html"): string {
+  /**
+   * Ends the arena's process, then the stages that it ran. What is done stays; started again, it goes on there. AppError("usage")
+   * where it is at work on another machine.
+   */
+  async stop(pipeline: Pipeline): Promise<void> {
+    const roots = (await this.seeds(pipeline)).map((seed) => seed.pipeline.root);
+    const owners = async (): Promise<Awaited<ReturnType<typeof chainOwners>>> => (await Promise.all(roots.map((root) => chainOwners(runsFolder(root))))).flat();
+    const { host } = thisProcess();
+    const found = await owners();
+    const away = found.find((owner) => owner.host !== host);
+    if (away !== undefined) throw new AppError("usage", t("The arena is run by process {0} on {1}: stop it there.", away.pid, away.host));
+    // Its own process first: it would take a stopped stage for a failed one, and go on with the next.
+    for (const pid of new Set(found.map((owner) => owner.pid))) process.kill(pid, "SIGTERM");
+    for (const deadline = Date.now() + leaveMs; (await owners()).length > 0 && Date.now() < deadline; ) await new Promise((wake) => setTimeout(wake, 100));
+    for (const root of roots) {
+      const { runs } = await this.services.runs.list(root);
+      await Promise.all(runs.filter(isLive).map((run) => this.services.launcher.stopRun(root, run.id, { trusted: true }).catch((error: unknown) => {
+        // It ended a moment ago.
+        if (!AppError.is(error, "usage")) throw error;
+      })));
+    }
+  }
+
+  /** One table as CSV, or everything as one HTML file; in English, as all files are, whatever the person reads. */
+  report(shown: ArenaResult, what: ArenaExport): string {
+    const read = this.readOf.get(shown);
+    const result = read === undefined ? shown : inEnglish(() => arenaResult(read));
     // The mark tells a spreadsheet that it is UTF-8.
-    return what === "html" ? arenaHtml(result) : `\ufeff${arenaCsv(result)}`;
+    return what === "html" ? arenaHtml(result) : `\ufeff${arenaCsv(result, what)}`;
   }
 
   /** What its process says is appended here. */

@@ -1,14 +1,12 @@
 import type { Arena } from "../../domain/arena/arenaModel.ts";
-import { chainOf, type ArenaSystem, type StepsOf } from "../../domain/arena/compileArena.ts";
+import { chainOf, type StepsOf } from "../../domain/arena/compileArena.ts";
 import type { Pipeline } from "../../domain/pipeline/pipelineModel.ts";
 import { reasonText } from "../../domain/run/reasonText.ts";
-import { buildChain } from "../../domain/run/chain.ts";
 import type { RunStore } from "../../storage/runs/runStore.ts";
 import { AppError, messageOf } from "../../util/errors.ts";
 import { t } from "../../util/l10n.ts";
 import { runChain, type ChainEvent } from "../chainRunner.ts";
 import type { CostPlanner } from "../costPlanner.ts";
-import { checkpointOf } from "../freezeRun.ts";
 import type { Launcher, StartOptions } from "../launcher.ts";
 import { requirePython } from "../python.ts";
 import { keepPrices, keptPrices, prepareSeed, writeMix, type ArenaSeed } from "./arenaFiles.ts";
@@ -91,7 +89,9 @@ async function runSeed(services: ArenaServices, pipeline: Pipeline, arena: Arena
   const stages = prepared.compiled.stages.map(({ id }) => id);
   for (const id of chain) await runOne(services, prepared, id, stages, failed, options);
   prepared = narrowed(await withBudget(services, pipeline, arena, prepared), options.only);
-  for (const id of stages.filter((id) => !chain.includes(id))) await runOne(services, prepared, id, stages, failed, options);
+  // Another length may have made a remedy's first stage one of its own, which was the chain's before.
+  const budgeted = prepared.compiled.stages.map(({ id }) => id);
+  for (const id of budgeted.filter((id) => !chain.includes(id))) await runOne(services, prepared, id, budgeted, failed, options);
   return prepared;
 }
 
@@ -142,14 +142,4 @@ async function withBudget(services: Pick<ArenaServices, "costs">, pipeline: Pipe
     return stages.map(({ steps }) => steps * (limit / whole));
   };
   return prepareSeed(pipeline, arena, prepared.seed, stepsOf, { write });
-}
-
-/** Whether a system's end is there to be judged; else why not. */
-export async function standing(runs: RunStore, { pipeline }: ArenaSeed, system: ArenaSystem): Promise<string | null> {
-  const listing = (await runs.list(pipeline.root)).runs;
-  const chain = buildChain(pipeline, listing);
-  if (checkpointOf(chain, system.end) !== null) return null;
-  const missing = [...system.shared, ...system.own].find((id) => checkpointOf(chain, id) === null) ?? system.end;
-  const newest = chain.newest[missing];
-  return newest === undefined ? `${missing} has not been run` : `${missing} is ${newest.state.status}`;
 }

@@ -126,6 +126,7 @@ test("benchmarks that were measured are shown, paired between checkpoints, and p
   const text = (await cli("benchmark", "--show")).stdout;
   assert.match(text, /toy_acc +acc +M1 → M4 +−65\.0 +−7\d\.\d to −4\d\.\d +26 \/ 0 +< 0\.001 +loss/);
   assert.match((await cli("compare")).stdout, /Benchmarks\n.*\n.*\ntoy_acc/);
+  assert.match((await cli("gate")).stdout, /toy_acc: \+15\.0 points from M0 to M4, p .* over 40 prompts\. No skill names it/);
 
   // Other prompts: refused with the field, in both.
   measured("format", 120, "M4", 10, { prompts: "q" });

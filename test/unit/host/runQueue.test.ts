@@ -47,7 +47,7 @@ class Workshop {
   put(stage: string, status: RunStatus): string {
     const live = this.runs.find((one) => one.stage === stage && ["running", "stopping"].includes(one.state.status));
     const id = live?.id ?? `${stage}-20260101T000000-${String(this.serial++).padStart(4, "0")}`;
-    const run = finishedRun(stage, null, {}, { status, reason: null }, id);
+    const run = finishedRun(stage, null, {}, { status, reason: status === "paused" ? { kind: "paused", flag: "math.id", step: 20 } : null }, id);
     this.runs = [...this.runs.filter((one) => one.id !== id), { ...run, dir: join(root, ".seesaw", "runs", id), spec: { ...run.spec, created: Date.now() / 1000 } }];
     return join(root, ".seesaw", "runs", id);
   }
@@ -90,7 +90,7 @@ test("a queued stage starts when the live one is done, then the next", async () 
 });
 
 test("a run that fails or is stopped pauses the queue with a sentence, and a person lets it go on", async () => {
-  for (const [status, words] of [["failed", /math ended as failed/], ["cancelled", /math was stopped/]] as const) {
+  for (const [status, words] of [["failed", /math ended as failed/], ["cancelled", /math was stopped/], ["paused", /math is paused at step 20 by a flag, and Resume goes on with it/]] as const) {
     const shop = new Workshop();
     const dir = shop.put("math", "running");
     await shop.queue.add(item("search"), shop.queue.live());
@@ -373,4 +373,17 @@ test("the status bar has the run in a few words", () => {
   assert.equal(statusBarText("tool", { ...state, phase: "probe", etaSeconds: null }), "tool 45/120 · scoring probes");
   assert.equal(statusBarText("tool", { ...state, status: "stopping" }), "tool 45/120 · stopping");
   assert.equal(statusBarText("tool", { ...state, phase: null, total: 0, etaSeconds: null }), "tool · starting");
+});
+
+test("a paused stage holds what waits until it is resumed and done", async () => {
+  const shop = new Workshop();
+  shop.put("math", "running");
+  await shop.queue.add(item("search"), shop.queue.live());
+  await shop.end("math", "paused");
+  assert.deepEqual(shop.started, []);
+  await shop.queue.launch({ ...item("math"), resume: "math-1" }, async () => ({ dir: await Promise.resolve(shop.put("math", "running")) }));
+  await shop.settle();
+  assert.deepEqual([shop.started, shop.queue.paused], [[], null]);
+  await shop.end("math", "done");
+  assert.deepEqual(shop.started, ["search"]);
 });

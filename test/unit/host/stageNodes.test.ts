@@ -20,6 +20,7 @@ test("every status has words, an icon and the right menu", () => {
     stopping: ["loading~spin", "stage.live", "run.live"],
     orphan: ["loading~spin", "stage.live", "run.live"],
     done: ["pass", "stage", "run"],
+    paused: ["debug-pause", "stage", "run.resumable"],
     failed: ["error", "stage", "run.resumable"],
     "out-of-memory": ["error", "stage", "run.resumable"],
     killed: ["circle-slash", "stage", "run.resumable"],

@@ -19,7 +19,7 @@ stages:
 /** A run with whatever of its state matters to a test. */
 export function makeRun(stage: string, change: Partial<RunState>, id = `${stage}-20260101T000000-aaaa`): RunRecord {
   const state = { ...emptyRunState(), ...change };
-  return { dir: `/w/.seesaw/runs/${id}`, id, stage, spec: { id, stage, created: 1_767_225_600 } as RunRecord["spec"], state };
+  return { dir: `/w/.seesaw/runs/${id}`, id, stage, spec: { id, stage, created: 1_767_225_600, recipe: "sft", flags: { alpha: 0.1, tolerance: 2 }, replay: null } as unknown as RunRecord["spec"], state };
 }
 
 /** A pipeline view without a workspace. `traces`: paths by checkpoint label and probe set. */

@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { parsePipeline } from "../../../src/domain/pipeline/pipeline.ts";
-import { buildChain } from "../../../src/domain/run/chain.ts";
+import { buildChain, type ChainRun } from "../../../src/domain/run/chain.ts";
+import { emptyRunState } from "../../../src/domain/run/reduceRun.ts";
+import type { RunState } from "../../../src/domain/run/runState.ts";
 import type { RunSpec } from "../../../src/protocol/runSpec.ts";
 import { freezeRun, planStage } from "../../../src/targets/freezeRun.ts";
 import { FileHasher } from "../../../src/targets/hashFiles.ts";
@@ -64,4 +66,37 @@ test("the configuration of accelerate counts by what it says", async () => {
   assert.ok(before.inputs.some(({ path }) => path === join(root, "acc.yaml")));
   writeFileSync(join(root, "acc.yaml"), "gpu_ids: '1'\n");
   assert.notEqual((await frozen("{ from: [a], rows: 9 }", launch)).fingerprint, before.fingerprint);
+});
+
+test("what is done about a flag is frozen with every skill, and decides the fingerprint; informing is the rule", async () => {
+  const specOf = async (skill: string, flags = ""): Promise<RunSpec> => {
+    const { pipeline, diagnostics } = parsePipeline(`seesaw: 1\nbase: m\nskills: { s: { probes: p.jsonl, check: { kind: text }${skill} } }\n${flags}\nstages:\n  - { id: a, recipe: sft, data: d.jsonl }\n`, join(root, "seesaw.yaml"));
+    assert.deepEqual(diagnostics, []);
+    assert.ok(pipeline);
+    return freezeRun(pipeline, await planStage(pipeline, "a", buildChain(pipeline, []), new FileHasher(null)), { id: "a-1", trusted: true, target: { id: "local", kind: "local", python: "python" }, env: {}, versions: {} });
+  };
+  const plain = await specOf("");
+  assert.deepEqual([plain.flags, plain.skills[0]?.on_flag, plain.skills[0]?.decision], [{ alpha: 0.1, tolerance: 2, detector: "soft", tolerance_nats: 0.2, on_flag: "inform" }, "inform", undefined]);
+  assert.equal((await specOf(", on_flag: inform")).fingerprint, plain.fingerprint);
+  const all = await specOf("", "flags: { on_flag: pause }");
+  assert.equal(all.skills[0]?.on_flag, "pause");
+  const specs = [plain, all, await specOf(", on_flag: stop"), await specOf(", decision: first-5"), await specOf("", "flags: { detector: nll }"), await specOf("", "flags: { tolerance: 1 }")];
+  assert.equal(new Set(specs.map(({ fingerprint }) => fingerprint)).size, 6);
+});
+
+test("a fork is frozen with the checkpoint of its step, also of a run that was paused there", async () => {
+  const text = "seesaw: 1\nbase: m\nskills: { s: { probes: p.jsonl, check: { kind: text } } }\nstages:\n  - { id: a, recipe: sft, data: d.jsonl }\n  - { id: b, recipe: sft, data: d.jsonl, from: a@20 }\n";
+  const { pipeline } = parsePipeline(text, join(root, "seesaw.yaml"));
+  assert.ok(pipeline);
+  const dir = join(root, "a-1");
+  mkdirSync(join(dir, "checkpoints/step-20"), { recursive: true });
+  writeFileSync(join(dir, "checkpoints/step-20/model.safetensors"), "at 20");
+  writeFileSync(join(dir, "checkpoints/step-20/config.json"), "{}");
+  const state: RunState = { ...emptyRunState(), status: "paused", reason: { kind: "paused", flag: "s.id", step: 20 }, checkpoints: [{ step: 20, path: "checkpoints/step-20", kind: "full", final: false, weightsHash: "w20", bytes: 1 }] };
+  const spec = { ...(await frozen("{ from: [a], rows: 9 }")), id: "a-1", stage: "a", index: 1 };
+  const plan = (runs: ChainRun[]) => planStage(pipeline, "b", buildChain(pipeline, runs), new FileHasher(null));
+  const planned = await plan([{ dir, id: "a-1", stage: "a", spec, state }]);
+  assert.deepEqual([planned.start, planned.weightsHash], [{ checkpoint: join(dir, "checkpoints/step-20"), label: "M1@20", run: "a-1", step: 20 }, "w20"]);
+  await assert.rejects(plan([]), (error) => AppError.is(error, "not-finished") && error.message.includes("run `a` first"));
+  await assert.rejects(plan([{ dir, id: "a-1", stage: "a", spec, state: { ...state, checkpoints: [{ ...state.checkpoints[0]!, step: 40 }] } }]), (error) => AppError.is(error, "not-found") && error.message.includes("it has 40. Set save_every of `a`"));
 });

@@ -5,21 +5,17 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "../../../.config/esbuild.mjs";
 import { say } from "../../../.config/scripts/progress.mjs";
+import { root } from "../../../.config/scripts/setup.mjs";
 import { startBrowser } from "../../../.config/scripts/vscode-server.mjs";
 import { ArenaSession } from "../../../src/host/arena/arenaSession.ts";
+import { setWords } from "../../../src/util/l10n.ts";
 import { silentLog } from "../../../src/util/log.ts";
 import { madeUpArena } from "../../unit/domain/arena/madeUpArena.ts";
 import { arenaView } from "../../unit/host/arena/arenaView.ts";
 import { fresh } from "../workbench.mjs";
 import { accessible } from "./big.mjs";
+import { pageThemes } from "./pageThemes.mjs";
 import { pictureTaker } from "./pictures.mjs";
-
-/** The colours of VS Code's own themes that the page uses. */
-const themes = {
-  dark: { class: "vscode-dark", foreground: "#cccccc", descriptionForeground: "#9d9d9d", "editor-background": "#1f1f1f", "panel-border": "#2b2b2b", "widget-border": "#313131", focusBorder: "#0078d4", "charts-blue": "#3794ff", "charts-orange": "#d18616", "charts-green": "#89d185", "charts-purple": "#b180d7", "charts-red": "#f14c4c", "charts-yellow": "#cca700", "textLink-foreground": "#4daafc", "button-background": "#0078d4", "button-foreground": "#ffffff", errorForeground: "#f85149", disabledForeground: "#8f8f8f", "progressBar-background": "#0078d4", "seesaw-checkPassed": "#73c991", "seesaw-checkFailed": "#ff8b82" },
-  light: { class: "vscode-light", foreground: "#3b3b3b", descriptionForeground: "#3b3b3b", "editor-background": "#ffffff", "panel-border": "#e5e5e5", "widget-border": "#e5e5e5", focusBorder: "#005fb8", "charts-blue": "#1a85ff", "charts-orange": "#d18616", "charts-green": "#388a34", "charts-purple": "#652d90", "charts-red": "#e51400", "charts-yellow": "#bf8803", "textLink-foreground": "#005fb8", "button-background": "#005fb8", "button-foreground": "#ffffff", errorForeground: "#c62828", disabledForeground: "#6e6e6e", "progressBar-background": "#005fb8", "seesaw-checkPassed": "#1d7a3e", "seesaw-checkFailed": "#b3261e" },
-  "high-contrast": { class: "vscode-high-contrast", foreground: "#ffffff", descriptionForeground: "#ffffff", "editor-background": "#000000", contrastBorder: "#6fc3df", focusBorder: "#f38518", "charts-blue": "#3794ff", "charts-orange": "#d18616", "charts-green": "#89d185", "charts-purple": "#b180d7", "charts-red": "#f14c4c", "charts-yellow": "#cca700", "textLink-foreground": "#21a6ff", "button-foreground": "#ffffff", errorForeground: "#f48771", disabledForeground: "#a5a5a5", "seesaw-checkPassed": "#89d185", "seesaw-checkFailed": "#f48771" },
-};
 
 const running = { stages: 126, done: 97, running: [{ seed: 2, stage: "distill-forward-kl", step: 40, total: 100 }], failed: [{ seed: 1, stage: "gone", why: "The training ran out of memory." }], held: true };
 
@@ -29,12 +25,12 @@ export async function arenaStory(theme = null) {
   const dir = fresh(theme === null ? "arena" : `arena-${theme}`);
   await build({ only: "arenaPage", outdir: dir });
   const script = join(dir, "arena.js");
-  for (const shown of theme === null ? Object.keys(themes) : [theme]) {
+  for (const shown of theme === null ? Object.keys(pageThemes) : [theme]) {
     await withPage({ script, theme: shown, progress: running }, async (page, told) => {
       if (shown === "dark") await byKeyboard(page, told);
       await accessible(`arena page, ${shown}`, page);
-      for (const [name, element] of [["arena", "plane"], ["arena-skills", "skills"], ["arena-merging", "sweep"]]) {
-        await page.locator(`seesaw-arena-${element}`).evaluate((one, top) => (top ? globalThis.scrollTo(0, 0) : one.closest("section").scrollIntoView()), element === "plane");
+      for (const [name, element] of [["arena", "plane"], ["arena-tests", "tests"], ["arena-skills", "skills"], ["arena-merging", "sweep"], ["arena-routing", "confusion"]]) {
+        await page.locator(`seesaw-arena-${element}`).first().evaluate((one, top) => (top ? globalThis.scrollTo(0, 0) : one.closest("section").scrollIntoView()), element === "plane");
         // What was out of sight is painted a moment later.
         if (theme !== null) await page.waitForTimeout(500);
         await picture(page, name);
@@ -42,6 +38,7 @@ export async function arenaStory(theme = null) {
     });
   }
   if (theme === null) await withPage({ script, theme: "dark", progress: { stages: 126, done: 0, running: [], failed: [], held: false }, trusted: false }, untouched);
+  if (theme === null) await inChinese(script);
   rmSync(dir, { recursive: true, force: true });
 }
 
@@ -49,6 +46,7 @@ export async function arenaStory(theme = null) {
 async function byKeyboard(page, told) {
   assert.match(await page.locator("[role='status']").first().innerText(), /^97 of 126 stages done, running distill-forward-kl \(seed 2, step 40 of 100\)\.$/);
   assert.ok(await page.getByRole("button", { name: "Go On with the Arena" }).isDisabled(), "what runs is not started again");
+  await page.getByRole("button", { name: "Stop Arena" }).press("Enter");
   assert.match(await page.locator(".failed").innerText(), /gone, seed 1: The training ran out of memory\./);
 
   const names = page.locator("seesaw-arena-plane .name");
@@ -70,36 +68,62 @@ async function byKeyboard(page, told) {
   assert.equal(await page.locator("seesaw-arena-skills tbody tr").count(), 18);
   assert.deepEqual(await page.locator("seesaw-arena-sweep thead th").allInnerTexts(), ["skill", "weight 0.3", "weight 0.5", "weight 0.7", "weight 1"]);
   assert.equal(await page.locator("seesaw-arena-confusion").count(), 2);
+  assert.match(await page.locator("seesaw-arena-questions tbody tr", { has: page.getByRole("rowheader", { name: "experts and router", exact: true }) }).innerText(), /95\.3 % 9\d\.\d to 9\d\.\d ID\s+89\.1 % 8\d\.\d to 9\d\.\d OOD/);
+  assert.match(await page.locator("seesaw-arena-confusion .sets tbody tr").first().innerText(), /^ID\s+256\s+95\.3 % [\d.]+ to [\d.]+\s+95\.3 % [\d.]+ to [\d.]+\s+−4\.7 −[\d.]+ to −[\d.]+$/);
   const shade = await page.locator("seesaw-arena-confusion td.own").first().evaluate((cell) => getComputedStyle(cell).getPropertyValue("--share"));
   assert.ok(Number(shade) > 0.9, shade);
   await page.getByRole("button", { name: "Export HTML" }).press("Enter");
   await page.getByRole("button", { name: "Export as CSV" }).last().press("Enter");
-  for (const deadline = Date.now() + 5000; told.length < 2 && Date.now() < deadline; ) await page.waitForTimeout(20);
-  assert.deepEqual(told, ["html", "csv"]);
-  say("arena: plane, tables, curves, confusion and both files by keyboard");
+  for (const section of ["Against the chain", "What the routers picked"]) await page.locator("section", { has: page.getByRole("heading", { name: section }) }).getByRole("button", { name: "Export as CSV" }).press("Enter");
+  for (const deadline = Date.now() + 5000; told.length < 5 && Date.now() < deadline; ) await page.waitForTimeout(20);
+  assert.deepEqual(told, ["stop", "html", "cost", "tests", "routing"]);
+  say("arena: plane, tables, curves, confusion, and its files by keyboard");
+}
+
+/** Nothing but names is left in English. */
+async function inChinese(script) {
+  const words = JSON.parse(readFileSync(join(root, "l10n", "bundle.l10n.zh-cn.json"), "utf8"));
+  const names = /oracle SFT|task-arithmetic|average|ties|(forward|reverse) KL|distill-forward-kl|specialist-tool|grpo & <others>|exception|The loss left all bounds at step 7\.|The training ran out of memory\.|seesaw\.arena\.jobs|arena|gone|math|search|tool|format|base|HTML|FLOPs|Holm/g;
+  setWords(words);
+  try {
+    await withPage({ script, theme: "light", progress: { ...running, running: [], held: false }, words }, async (page) => {
+      const said = await page.evaluate(() => {
+        const found = [document.querySelector("seesaw-arena-app").shadowRoot];
+        for (const root of found) found.push(...[...root.querySelectorAll("*")].flatMap(({ shadowRoot }) => shadowRoot ?? []));
+        return found.flatMap((root) => [...[...root.children].map((one) => one.innerText ?? ""), ...[...root.querySelectorAll("[title], [aria-label]")].flatMap((one) => [one.title, one.getAttribute("aria-label") ?? ""])]).join("\n");
+      });
+      assert.match(said, /路由器的选择[^]*自身专家/, "the tables are looked at too");
+      assert.match(said, /四个问题[^]*与链比较|与链比较[^]*四个问题/);
+      assert.deepEqual(said.split("\n").filter((line) => /[a-z]{4,}/i.test(line.replaceAll(names, ""))), []);
+    });
+    say("arena: nothing but names in English where the person reads Chinese");
+  } finally {
+    setWords(undefined);
+  }
 }
 
 /** Before anything ran, where nothing may be started. */
 async function untouched(page) {
   assert.equal(await page.getByRole("button", { name: /Arena$/ }).count(), 0);
   assert.match(await page.locator("main").innerText(), /not trusted: the arena is shown, and nothing can be started/);
+  assert.doesNotMatch(await page.locator("main").innerText(), /at a time/);
   assert.match(await page.locator("section").innerText(), /No system has finished yet[\s\S]*Remedies: replay-10, joint\./);
 }
 
-async function withPage({ script, theme, progress, trusted = true }, tell) {
+async function withPage({ script, theme, progress, trusted = true, words }, tell) {
   const { browser, page } = await startBrowser({ width: 1200, height: 900 });
   const errors = [];
   const told = [];
   page.on("pageerror", (error) => errors.push(error.message));
   const view = arenaView();
-  const desk = { progress: async () => progress, result: async () => madeUpArena(), watch: async () => () => {}, hasOutput: () => true };
-  const host = { views: () => [view], desk: async () => desk, trusted: () => trusted, run: async () => true, export: async (_view, _result, what) => void told.push(what), openPipeline() {}, openOutput: async () => {}, showLog() {}, log: { ...silentLog, error: (text) => errors.push(text) } };
+  const desk = { progress: async () => progress, jobs: async (_pipeline, wanted) => ({ count: wanted, why: "setting" }), result: async () => madeUpArena(), watch: async () => () => {}, hasOutput: () => true };
+  const host = { views: () => [view], desk: async () => desk, trusted: () => trusted, run: async () => true, stop: async () => Boolean(told.push("stop")), wantedJobs: () => 1, export: async (_view, _result, what) => void told.push(what), openPipeline() {}, openOutput: async () => {}, showLog() {}, log: { ...silentLog, error: (text) => errors.push(text) } };
   const session = new ArenaSession(host, (message) => void page.evaluate((data) => void globalThis.dispatchEvent(new MessageEvent("message", { data })), message).catch(() => {}));
   try {
     await page.exposeFunction("toHost", (message) => (message.type === "error" ? errors.push(message.message) : session.handle(message)));
-    const { class: name, ...colours } = themes[theme];
+    const { class: name, ...colours } = pageThemes[theme];
     const variables = Object.entries(colours).map(([variable, value]) => `--vscode-${variable}: ${value};`).join(" ");
-    await page.setContent(`<!doctype html><html lang="en"><head><title>Arena</title><style>:root { ${variables} --vscode-font-family: sans-serif; --vscode-font-size: 13px; } html, body { margin: 0; height: 100%; }</style></head><body class="${name}"><seesaw-arena-app></seesaw-arena-app></body></html>`);
+    await page.setContent(`<!doctype html><html lang="en"><head><title>Arena</title><style>:root { ${variables} --vscode-font-family: sans-serif; --vscode-font-size: 13px; } html, body { margin: 0; height: 100%; }</style></head><body class="${name}">${words === undefined ? "" : `<script type="application/json" id="seesaw-words">${JSON.stringify(words).replaceAll("<", "\\u003c")}</script>`}<seesaw-arena-app></seesaw-arena-app></body></html>`);
     await page.evaluate(() => {
       globalThis.acquireVsCodeApi = () => ({ postMessage: (message) => void globalThis.toHost(message), getState: () => undefined, setState: () => {} });
     });

@@ -7,35 +7,37 @@ import { build } from "../../../.config/esbuild.mjs";
 import { say } from "../../../.config/scripts/progress.mjs";
 import { root } from "../../../.config/scripts/setup.mjs";
 import { startBrowser } from "../../../.config/scripts/vscode-server.mjs";
+import { buildChain } from "../../../src/domain/run/chain.ts";
 import { WeightsSession } from "../../../src/host/weights/weightsSession.ts";
+import { FolderRunStore } from "../../../src/storage/runs/folderRunStore.ts";
+import { loadPipeline, requirePipeline } from "../../../src/targets/pipelineFile.ts";
 import { FileHasher } from "../../../src/targets/hashFiles.ts";
 import { WeightReader } from "../../../src/targets/weightReader.ts";
 import { silentLog } from "../../../src/util/log.ts";
 import { finishedRun, viewOf } from "../../unit/host/finishedRuns.ts";
 import { makeModel } from "../../unit/makeWeights.ts";
-import { fresh } from "../workbench.mjs";
+import { base, fresh } from "../workbench.mjs";
 import { accessible } from "./big.mjs";
+import { pageThemes } from "./pageThemes.mjs";
+import { pictureTaker } from "./pictures.mjs";
 
-/** The colours of VS Code's own themes that the page uses. */
-const themes = {
-  "vscode-dark": { foreground: "#cccccc", descriptionForeground: "#9d9d9d", "editor-background": "#1f1f1f", "panel-border": "#2b2b2b", "widget-border": "#313131", focusBorder: "#0078d4", "charts-blue": "#3794ff", "charts-orange": "#d18616", "charts-green": "#89d185", "charts-purple": "#b180d7", "charts-red": "#f14c4c", "charts-yellow": "#cca700", "dropdown-background": "#313131", "dropdown-foreground": "#cccccc", "dropdown-border": "#3c3c3c", "textLink-foreground": "#4daafc", "button-background": "#0078d4", "button-foreground": "#ffffff" },
-  "vscode-light": { foreground: "#3b3b3b", descriptionForeground: "#3b3b3b", "editor-background": "#ffffff", "panel-border": "#e5e5e5", "widget-border": "#e5e5e5", focusBorder: "#005fb8", "charts-blue": "#1a85ff", "charts-orange": "#d18616", "charts-green": "#388a34", "charts-purple": "#652d90", "charts-red": "#e51400", "charts-yellow": "#bf8803", "dropdown-background": "#ffffff", "dropdown-foreground": "#3b3b3b", "dropdown-border": "#cecece", "textLink-foreground": "#005fb8", "button-background": "#005fb8", "button-foreground": "#ffffff" },
-  "vscode-high-contrast": { foreground: "#ffffff", descriptionForeground: "#ffffff", "editor-background": "#000000", contrastBorder: "#6fc3df", focusBorder: "#f38518", "charts-blue": "#3794ff", "charts-orange": "#d18616", "charts-green": "#89d185", "charts-purple": "#b180d7", "charts-red": "#f14c4c", "charts-yellow": "#cca700", "dropdown-background": "#000000", "dropdown-foreground": "#ffffff", "dropdown-border": "#6fc3df", "textLink-foreground": "#21a6ff", "button-foreground": "#ffffff" },
-};
-
-export async function weightsStory(python, picture = async () => {}) {
-  const dir = fresh("weights");
+/** `theme`: takes the pictures of this one. Without, as in the tests, all are looked at and no picture is kept. */
+export async function weightsStory(python, spaces, theme = null) {
+  const picture = pictureTaker(theme);
+  const dir = fresh(theme === null ? "weights" : `weights-${theme}`);
   await build({ only: "weightsPage", outdir: dir });
   const folders = { M0: makeModel(join(dir, "m0")), M1: makeModel(join(dir, "m1"), 0.05), M2: makeModel(join(dir, "m2"), 0.04) };
   const math = finishedRun("math", null, { "math.id": [3, 62], "math.ood": [1, 20], "search.id": [0, 0] });
   const view = viewOf([math, finishedRun("search", math, { "math.id": [62, 30], "math.ood": [20, 4], "search.id": [0, 58] })]);
   const project = join(dir, "project");
   mkdirSync(project);
+  // Pictures show what is true: the sample's own chain, trained.
+  const real = theme === null ? null : await trainedView(await spaces.trainedWorkspace(join(dir, "sample"), python, join(base, "trained")));
   const reader = new WeightReader({ runnerDir: join(root, "runner"), hasher: new FileHasher(null), log: silentLog });
   const saved = [];
-  const at = (place) => place && { ...place, path: folders[place.label] };
+  const at = (place) => place && (real === null ? { ...place, path: folders[place.label] } : place);
   const host = {
-    views: () => [view],
+    views: () => [real ?? view],
     startOptions: async () => ({ trusted: true, python: { explicit: { command: python, setting: "the story" } } }),
     drift: (_root, { from, to, before }, options) => reader.drift(project, { from: at(from), to: at(to), before: at(before) }, options),
     save: async (_view, name, text) => void saved.push([name, text]),
@@ -43,14 +45,20 @@ export async function weightsStory(python, picture = async () => {}) {
     showLog() {},
     log: { ...silentLog, error: (text) => assert.fail(text) },
   };
-  for (const theme of Object.keys(themes)) {
-    await withPage({ script: join(dir, "weights.js"), theme, host }, async (page) => {
-      if (theme === "vscode-dark") await byKeyboard(page, saved);
-      await accessible(`weights page, ${theme}`, page);
-      await picture(page, theme);
+  for (const shown of theme === null ? Object.keys(pageThemes) : [theme]) {
+    await withPage({ script: join(dir, "weights.js"), theme: shown, host }, async (page) => {
+      if (theme === null && shown === "dark") await byKeyboard(page, saved);
+      await accessible(`weights page, ${shown}`, page);
+      await picture(page, "weights");
     });
   }
   rmSync(dir, { recursive: true, force: true });
+}
+
+async function trainedView(root) {
+  const pipeline = requirePipeline(await loadPipeline(join(root, "seesaw.yaml")));
+  const { runs } = await new FolderRunStore().list(root);
+  return { ...viewOf([]), uri: { fsPath: pipeline.file }, label: pipeline.name, pipeline, shown: pipeline, chain: buildChain(pipeline, runs) };
 }
 
 /** The heat map, the choices and both files, without a mouse. */
@@ -101,8 +109,9 @@ async function withPage({ script, theme, host }, tell) {
   const session = new WeightsSession(host, (message) => void page.evaluate((data) => void globalThis.dispatchEvent(new MessageEvent("message", { data })), message).catch(() => {}));
   try {
     await page.exposeFunction("toHost", (message) => (message.type === "error" ? errors.push(message.message) : session.handle(message)));
-    const variables = Object.entries(themes[theme]).map(([name, value]) => `--vscode-${name}: ${value};`).join(" ");
-    await page.setContent(`<!doctype html><html lang="en"><head><title>Compare Weights</title><style>:root { ${variables} --vscode-font-family: sans-serif; --vscode-font-size: 13px; } html, body { margin: 0; height: 100%; }</style></head><body class="${theme}"><seesaw-weights-app></seesaw-weights-app></body></html>`);
+    const { class: name, ...colours } = pageThemes[theme];
+    const variables = Object.entries(colours).map(([variable, value]) => `--vscode-${variable}: ${value};`).join(" ");
+    await page.setContent(`<!doctype html><html lang="en"><head><title>Compare Weights</title><style>:root { ${variables} --vscode-font-family: sans-serif; --vscode-font-size: 13px; } html, body { margin: 0; height: 100%; }</style></head><body class="${name}"><seesaw-weights-app></seesaw-weights-app></body></html>`);
     await page.evaluate(() => {
       globalThis.acquireVsCodeApi = () => ({ postMessage: (message) => void globalThis.toHost(message), getState: () => undefined, setState: () => {} });
     });

@@ -110,3 +110,10 @@ test("the sample's arena compiles", () => {
   const { systems, stages } = compileArena(pipeline, pipeline.arena, "/m.jsonl");
   assert.ok(systems.length >= 18 && new Set(stages.map(({ id }) => id)).size === stages.length);
 });
+
+test("a fork in the chain keeps its step, and what it forks from is saved there in the arena, too", () => {
+  const stages = `  - { id: math, recipe: sft, data: m.train.jsonl, save_every: 20, args: { max_steps: 80 } }
+  - { id: tool, recipe: sft, data: t.train.jsonl, from: math@40, args: { max_steps: 60 } }`;
+  const { stage } = compile("{ kind: replay, ratio: 0.2, rows: 50 }", undefined, stages);
+  assert.deepEqual([stage("math").save_every, stage("tool").from, stage("tool").save_every, stage("replay-20-tool").from], [20, "math@40", undefined, "math@40"]);
+});

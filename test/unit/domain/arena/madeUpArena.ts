@@ -1,5 +1,5 @@
-import { arenaResult, type ArenaCost, type ArenaResult, type ReadEntry, type ReadSystem } from "../../../../src/domain/arena/arenaResult.ts";
-import type { EvaluatedSystem, SetResult } from "../../../../src/domain/evaluation/evaluatedSystem.ts";
+import { arenaResult, type ArenaCost, type ArenaResult, type Missing, type ReadEntry } from "../../../../src/domain/arena/arenaResult.ts";
+import type { EvaluatedSystem, RoutedRow, SetResult } from "../../../../src/domain/evaluation/evaluatedSystem.ts";
 import { seededRandom } from "../../../../src/domain/statistics/random.ts";
 
 export const skills = ["math", "search", "tool", "format"];
@@ -26,15 +26,22 @@ function system(name: string, seed: number, rates: Rates): EvaluatedSystem {
 
 const cost = (tokens: number): ArenaCost => ({ tokens, flops: tokens * 2.5e6, seconds: tokens / 2100, peakMemory: 2.3e8 + tokens, optimizerSteps: Math.round(tokens / 1230) });
 
-function entry(id: string, title: string, kind: ReadEntry["kind"], rates: Rates, tokens: number, more: { sweep?: ReadEntry["sweep"]; shared?: number; confusion?: ReadSystem["confusion"]; seeds?: number[]; why?: string } = {}, all: readonly number[] = [0, 1, 2]): ReadEntry {
-  const { sweep = null, shared, confusion = null, seeds = [...all], why = "it-format is running" } = more;
+function entry(id: string, title: string, kind: ReadEntry["kind"], rates: Rates, tokens: number, more: { sweep?: ReadEntry["sweep"]; shared?: number; routed?: number; seeds?: number[]; why?: Missing } = {}, all: readonly number[] = [0, 1, 2]): ReadEntry {
+  const { sweep = null, shared, routed, seeds = [...all], why = { stage: "it-format", status: "running", reason: null } } = more;
   return {
     id, title, kind, sweep,
-    runs: all.map((seed) => (seeds.includes(seed) ? { seed, evaluated: system(id, seed, rates), why: null, own: cost(tokens), shared: shared === undefined ? null : cost(shared), confusion } : { seed, evaluated: null, why, own: null, shared: null, confusion: null })),
+    runs: all.map((seed) => (seeds.includes(seed) ? { seed, evaluated: { ...system(id, seed, rates), ...(routed !== undefined && { routing: routes(routed, seed) }) }, why: null, own: cost(tokens), shared: shared === undefined ? null : cost(shared) } : { seed, evaluated: null, why, own: null, shared: null })),
   };
 }
 
-const picks = (right: number): NonNullable<ReadSystem["confusion"]> => [...skills, "base"].map((expert) => ({ expert, bySkill: Object.fromEntries(skills.map((skill) => [skill, expert === skill ? right : expert === "base" ? 0 : (1 - right) / 3])) }));
+/** A router that sends about `right` of the prompts to their own skill's expert, one prompt fewer a seed, fewer of the OOD ones, the rest to the next skill's; the base gets none. */
+function routes(right: number, seed: number): RoutedRow[] {
+  return skills.flatMap((skill, place) => (["id", "ood"] as const).flatMap((split) => Array.from({ length: prompts }, (_, row) => {
+    const own = row < Math.round(right * prompts) - seed - (split === "ood" ? 4 : 0);
+    const correct = Object.fromEntries([...skills, "base"].map((expert) => [expert, expert === skill]));
+    return { key: `${skill}.${split}:${row}`, skill, split, picked: own ? skill : (skills[(place + 1) % skills.length] as string), correct };
+  })));
+}
 
 /** An arena like the sample's: every kind of remedy, a sensitivity curve, two routers, one remedy without a seed and one that lacks one. */
 export function madeUpArena(seeds: readonly number[] = [0, 1, 2]): ArenaResult {
@@ -55,11 +62,11 @@ export function madeUpArena(seeds: readonly number[] = [0, 1, 2]): ArenaResult {
     of("self-distill", "self-distillation", "self-distill", [0.04, 0.06, 0.4, 1.1], 130_000),
     of("oracle-sft", "oracle SFT", "oracle-sft", [0.85, 0.8, 0.93, 1.1], 135_000, { shared: 402_000 }),
     of("distill-reverse-kl", "distillation, reverse KL", "distill", [0.82, 0.77, 0.92, 1.1], 90_000, { shared: 402_000 }),
-    of("distill-forward-kl", "distillation, forward KL", "distill", [0.8, 0.74, 0.93, 1.1], 92_000, { shared: 402_000, seeds: seeds.slice(0, -1), why: "distill-forward-kl is running" }),
-    of("experts", "experts and router", "experts", [0.9, 0.88, 0.93, 0.94], 402_000, { confusion: picks(0.97) }),
-    of("together-10", "replay 10 %, experts and router", "together", [0.92, 0.9, 0.94, 1.1], 437_000, { confusion: picks(0.91) }),
+    of("distill-forward-kl", "distillation, forward KL", "distill", [0.8, 0.74, 0.93, 1.1], 92_000, { shared: 402_000, seeds: seeds.slice(0, -1), why: { stage: "distill-forward-kl", status: "running", reason: null } }),
+    of("experts", "experts and router", "experts", [0.9, 0.88, 0.93, 0.94], 402_000, { routed: 0.97 }),
+    of("together-10", "replay 10 %, experts and router", "together", [0.92, 0.9, 0.94, 1.1], 437_000, { routed: 0.91 }),
     of("joint", "joint training", "joint", [0.93, 0.91, 1.1, 1.1], 402_000),
-    of("gone", "grpo & <others>", "distill", [0, 0, 0, 0], 0, { seeds: [], why: "specialist-tool has not been run" }),
+    of("gone", "grpo & <others>", "distill", [0, 0, 0, 0], 0, { seeds: [], why: { stage: "specialist-tool", status: "failed", reason: { kind: "failed", code: "exception", message: "The loss left all bounds at step 7." } } }),
   ];
   return arenaResult({ pipeline: "arena", budget: "as many optimizer steps as the chain", seeds, read });
 }

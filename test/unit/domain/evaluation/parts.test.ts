@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { compareSystems } from "../../../../src/domain/evaluation/compareSystems.ts";
 import { evaluateSystem } from "../../../../src/domain/evaluation/evaluateSystem.ts";
+import type { EvaluationRow } from "../../../../src/domain/evaluation/evaluationRow.ts";
 import type { RoutedRow } from "../../../../src/domain/evaluation/evaluatedSystem.ts";
 import { rowSentence } from "../../../../src/domain/evaluation/evaluationText.ts";
 import { routingConfusion } from "../../../../src/domain/evaluation/routing.ts";
@@ -66,6 +67,22 @@ test("a remedy against the baseline: paired by prompt and by seed, one correctio
   assert.throws(() => compareSystems([chain(0)], [[remedied(3)]]), /replay and chain have no seed in common \(3 against 0\)/);
 });
 
+test("the smallest visible drop knows how far the seeds differ", () => {
+  const lost = (counts: readonly number[]): EvaluationRow => {
+    const base = counts.map((_, seed) => ({ ...chain(seed), results: [made("math", "id", 64, first(60))] }));
+    const other = counts.map((count, seed) => ({ ...chain(seed), name: "other", results: [made("math", "id", 64, first(60 - count))] }));
+    return compareSystems(base, [other]).rows.find(({ measure }) => measure === "all-skills") as EvaluationRow;
+  };
+  const [alike, apart] = [lost([20, 20, 20]), lost([17, 20, 23])];
+  near(alike.estimate, apart.estimate ?? NaN);
+  assert.equal(alike.resolution?.seeds, null);
+  assert.ok((apart.smallestDrop ?? 0) > 1.1 * (alike.smallestDrop ?? 1), "seeds that disagree hide more");
+  // What such a comparison shows in four of five cases is more than what it just shows: the half width of its interval.
+  const half = (apart.estimate ?? 0) - (apart.interval?.low ?? 0);
+  assert.ok((apart.smallestDrop ?? 0) > half, `${apart.smallestDrop} against ${half}`);
+  assert.equal(lost([2, 30, 60]).smallestDrop, null, "no drop of any size would be shown");
+});
+
 test("a router's accuracy by set of prompts, the mean over skills, its regret and its confusion", () => {
   const routing: RoutedRow[] = [];
   const add = (skill: string, split: string, count: number, right: number): void => {
@@ -86,6 +103,8 @@ test("a router's accuracy by set of prompts, the mean over skills, its regret an
   // Best expert: all 60 of math and 10 of tool; routed: 60 and 5.
   near(row("routing-regret", "id").estimate, -5 / 80);
   assert.equal(row("routing-regret", "id").p, null);
+  const best = evaluateSystem([{ ...chain(), routing: routing.map((one) => ({ ...one, picked: one.skill })) }]).rows.find(({ measure }) => measure === "routing-regret");
+  assert.deepEqual([best?.estimate, best?.interval?.high], [0, 0], "no choice is better than the best one");
   assert.deepEqual(routingConfusion(routing.filter(({ split }) => split === "id")), { skills: ["math", "tool"], picked: ["math", "tool"], counts: [[60, 0], [10, 10]] });
 });
 

@@ -122,3 +122,27 @@ test("a skill without a test is named with its reason; too few prompts are not e
   assert.equal(item("benchmark", { evaluation: [row("math"), row("search", { tooFew: "Only 12 prompts." })] }).state, "failed");
   assert.equal(item("benchmark", { evaluation: [row("math")] }).state, "missing");
 });
+
+test("a skill that names lm-eval tasks is judged by them, since its own stage where they were measured there", () => {
+  const task = (from: string, change: Partial<EvaluationRow> = {}): EvaluationRow => ({ ...row("gsm8k", change), question: "benchmark", split: "benchmark", from: { label: from, accuracy: 0.5 }, ...("to" in change ? {} : { to: { label: "M2", accuracy: 0.45 } }) });
+  const named = { ...pipeline, skills: pipeline.skills.map((skill) => (skill.id === "math" ? { ...skill, benchmark: ["gsm8k"] } : skill)) };
+  const at = (...rows: EvaluationRow[]): GateItem => item("benchmark", { pipeline: named, evaluation: [row("math"), row("search"), ...rows] });
+  const met = at(task("M0", { to: { label: "M1", accuracy: 0.9 } }), task("M1"), task("M0"));
+  assert.deepEqual([met.state, met.found], ["met", ["math, gsm8k: −5.0 points from M1 to M2, p = 0.008 over 64 prompts.", "search: −20.0 points from M1 to M2, p = 0.008 over 64 prompts."]]);
+  assert.match(at(task("M0")).found[0] ?? "", /gsm8k: −5\.0 points from M0 to M2/, "not measured at its own stage: since the first time");
+  const missing = at();
+  assert.deepEqual([missing.state, /^math has no paired test on gsm8k: it was not measured at two checkpoints/.test(missing.todo[0] ?? "")], ["missing", true], "its check alone is not enough");
+  const refused = at({ ...emptyRow({ question: "benchmark", measure: "benchmark", skill: "gsm8k", split: "benchmark" }, "gsm8k is not comparable: the prompt set differs. Score both with the same settings.") });
+  assert.match(refused.todo[0] ?? "", /not comparable: the prompt set differs/);
+  assert.equal(at(task("M1", { tooFew: "Only 12 prompts." })).state, "failed");
+  const other = item("benchmark", { evaluation: [row("math"), row("search"), task("M0")] });
+  assert.deepEqual([other.state, /^gsm8k: −5\.0 points.*No skill names it under `benchmark`\.$/.test(other.found[2] ?? "")], ["met", true]);
+});
+
+test("the file names a skill's benchmarks alone or as a list", () => {
+  const read = (benchmark: string) => parsePipeline(yaml.replace("probes: math.jsonl,", `probes: math.jsonl, benchmark: ${benchmark},`), file);
+  assert.deepEqual(read("gsm8k").pipeline?.skills[0]?.benchmark, ["gsm8k"]);
+  assert.deepEqual(read("[gsm8k, minerva]").pipeline?.skills[0]?.benchmark, ["gsm8k", "minerva"]);
+  assert.equal(pipeline.skills[0]?.benchmark, undefined);
+  assert.match(read("3").diagnostics[0]?.message ?? "", /Write the name of a task, such as gsm8k/);
+});

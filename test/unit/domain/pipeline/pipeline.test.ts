@@ -170,3 +170,27 @@ test("Windows paths", () => {
   const { pipeline } = parsePipeline(small, "C:\\Users\\me\\demo\\seesaw.yaml");
   assert.deepEqual([pipeline?.root, pipeline?.name, pipeline?.stages[0]?.data], ["C:\\Users\\me\\demo", "demo", "C:\\Users\\me\\demo\\data\\math.train.jsonl"]);
 });
+
+test("what is done about a flag is said for all skills, and for one", () => {
+  const { pipeline, diagnostics } = parsePipeline(small.replace("marker: so } }", "marker: so }, on_flag: stop, decision: [answer, terminator] }\nflags: { tolerance: 3, detector: nll, tolerance_nats: 0.1, on_flag: pause }"), "/p/seesaw.yaml");
+  assert.deepEqual(diagnostics, []);
+  assert.deepEqual([pipeline?.skills[0]?.on_flag, pipeline?.skills[0]?.decision], ["stop", ["answer", "terminator"]]);
+  assert.deepEqual(pipeline?.flags, { alpha: 0.1, tolerance: 3, detector: "nll", tolerance_nats: 0.1, on_flag: "pause" });
+  assert.match(problem("marker: so } }", "marker: so }, on_flag: hold }"), /^4:\d+ "on_flag" of skill "math" is "hold", which is not known.*Known: inform, pause, stop\.$/);
+  assert.match(problem("marker: so } }", "marker: so }, decision: 5 }"), /Write all, answer, first-5, or a list of names of segments\./);
+});
+
+test("a tolerance that was written in nats is told that it counts points now; nothing is refused", () => {
+  const old = parsePipeline(`${small}flags: { tolerance: 0.2 }\n`, "/p/seesaw.yaml");
+  assert.ok(old.pipeline);
+  assert.deepEqual(old.diagnostics.map(({ severity, code, message }) => [severity, code, message]), [["warning", "old-unit", "The tolerance of flags is in points of accuracy now, so 0.2 is less than one point: write 2 for two points, or, for what it meant before, \"detector: nll\" and \"tolerance_nats: 0.2\"."]]);
+  for (const fine of [0, 1, 2.5]) assert.deepEqual(problems(`${small}flags: { tolerance: ${fine} }\n`), []);
+});
+
+test("a stage can start from a step of another", () => {
+  const { pipeline, diagnostics } = parsePipeline(small.replace("search.train.jsonl }", "search.train.jsonl, from: math@40 }"), "/p/seesaw.yaml");
+  assert.deepEqual(diagnostics, []);
+  assert.deepEqual([pipeline?.stages[1]?.from, pipeline?.stages[1]?.fromStep], ["math", 40]);
+  assert.match(problem("search.train.jsonl }", "search.train.jsonl, from: maths@40 }"), /which is no stage/);
+  assert.match(problem("search.train.jsonl }", "search.train.jsonl, from: base@40 }"), /which is no stage/);
+});

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { parsePipeline } from "../../../../src/domain/pipeline/pipeline.ts";
+import { knownRecipes } from "../../../../src/domain/pipeline/pipelineSchema.ts";
 import { referenceTarget } from "../../../../src/domain/pipeline/stageOptions.ts";
 
 /** A pipeline with two sft stages and then `stage`, whose lines are written at the indentation of a list item. */
@@ -86,4 +89,9 @@ test("a reference is the base, a stage, one of its steps, or a path; a bare word
   assert.deepEqual(referenceTarget("a@7", ["a"], "/p"), { kind: "stage", stage: "a", step: 7 });
   assert.deepEqual(referenceTarget("./a", ["a"], "/p"), { kind: "folder", path: "/p/a" });
   assert.equal(referenceTarget("b", ["a"], "/p"), null);
+});
+
+test("the recipes of the schema are the files of the runner, no more and no fewer", () => {
+  const files = readdirSync(join(import.meta.dirname, "../../../../runner/seesaw_runner/recipes")).filter((name) => name.endsWith(".py") && name !== "__init__.py");
+  assert.deepEqual(files.map((name) => name.replace(".py", "").replaceAll("_", "-")).sort(), [...knownRecipes].sort());
 });

@@ -30,7 +30,7 @@ function input(name = evil): ReportInput {
       { id: "s.id", skill: "s", split: "id" as const, step: 6, state: "drifting" as const, value: 1, lower: "NaN" as const, threshold: 0.2, noise: 0, level: 0.1, n: 2, seq: 2, t: 2, attempt: 1 },
     ],
   };
-  const spec = { id: "r", stage: "a", index: 1, fingerprint: "f".repeat(64), start: { label: "M0" }, versions: { torch: name } };
+  const spec = { id: "r", stage: "a", index: 1, fingerprint: "f".repeat(64), start: { label: "M0" }, versions: { torch: name }, recipe: "sft", flags: { alpha: 0.1, tolerance: 2 }, replay: null };
   const run = { dir: "/r", id: "r", stage: "a", spec, state } as unknown as ChainRun;
   const evals = (correct: number) => ({ "s.id": { n: 2, correct } });
   const stop = (step: number, correct: number) => ({ stage: "a", run: "r", step, position: step, label: step === 0 ? "a 0" : "M1", traces: {}, evals: evals(correct) });
@@ -80,10 +80,24 @@ test("every attribute stays inside its quotes", () => {
 
 test("the report says what it shows and what it does not", () => {
   const page = renderReport(input("plain"));
-  for (const text of ["Skills × checkpoints", "95 % CI", "Early warnings", "s (in-domain) is drifting", "Not watched (too few plain): in a: s (in-domain).", "Token by token", "What this data does not show", "at most 1 in 10 runs"]) {
+  for (const text of ["Skills × checkpoints", "95 % CI", "Warnings, in time order", "s (in-domain) is drifting", "Not watched (too few plain): in a: s (in-domain).", "Token by token", "What this data does not show", "at most 1 in 10 runs"]) {
     assert.ok(page.includes(text), text);
   }
-  assert.doesNotMatch(shown(page), /forgetting|90 % sure|undefined|\[object/);
+  assert.doesNotMatch(shown(page), /forgetting|90 % sure|undefined|\[object|[Ee]arly warning/);
+});
+
+test("facts stand under each flag, and the word early only where the report card bears it out", () => {
+  const one = input("plain");
+  const history = one.chain.checkpoints.flatMap(({ run }) => (run === null ? [] : [run]));
+  const page = (card: unknown): string => renderReport({ ...one, history, facts: { card: card as never, replay: () => ({ kind: "none" }) } });
+  assert.match(page(null), /<dt>Replay<\/dt><dd>no replay in this stage/);
+  assert.match(page(null), /this installation has no report card/);
+  const share = { hits: 1, of: 60, share: 1 / 60, low: 0, high: 0.1 };
+  const lead = { events: 60, q1: 1, median: 9, q3: 20, median_low: 1, median_high: 20, ahead: share };
+  const card = { detector: { family: "nll" }, panels: [{ rows: 64, false_alarms: share, lead }], ships: "alarm", early: true, tested: true };
+  assert.match(page(card), /<h2>Early warnings, in time order/);
+  assert.match(page(card), /median \+9 steps/);
+  for (const not of [{ ...card, early: false }, { ...card, ships: "descriptive" }]) assert.doesNotMatch(page(not), /Early warnings/);
 });
 
 test("a chain without runs still makes a page", () => {

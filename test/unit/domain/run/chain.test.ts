@@ -115,7 +115,7 @@ test("flags in time order, worded as allowed", () => {
   assert.match(flagText(flag, "b", true), /The check is run on it now\.$/);
   assert.match(flagText({ ...flag, test: { lost: 4, gained: 0, n: 32, p: 0.0625, level: 0.025, accuracy_start: 1, accuracy_now: 0.875 } }, "b"), /Not confirmed by the check: 100\.0 % at the start, 87\.5 % now/);
   assert.match(flagText(confirmed, "b"), /100\.0 % at the start, 18\.8 % now \(53 lost, 1 gained of 64; p < 0\.001 against 0\.050, Holm's correction/);
-  assert.match(flagText({ ...flag, state: "recovered", value: 0.1 }, "b"), /^math \(in-domain\) has recovered at step 20 of b: the drift is back within 0\.25 nats \(now 0\.10 nats; 64 prompts\)\.$/);
+  assert.match(flagText({ ...flag, state: "recovered", value: 0.1 }, "b"), /^math \(in-domain\) has recovered at step 20 of b: the loss is back within 0\.25 nats \(now 0\.10 nats; 64 prompts\)\.$/);
   assert.equal(flagText({ ...flag, split: "ood", state: "not-measurable", reason: "12 prompts are too few." }, "b"), "math (OOD) cannot be watched in b: 12 prompts are too few.");
   for (const state of ["drifting", "not-measurable"] as const) assert.doesNotMatch(`${flagText({ ...flag, state }, "b")} ${flagTitle({ ...flag, state })}`, /forg[eo]t/i);
   // Raised and tested at one step: one line, the newest. While the run waits for the test, that it runs.
@@ -128,4 +128,18 @@ test("flags in time order, worded as allowed", () => {
   assert.match(flagsOfRun({ ...running, state: { ...running.state, step: 30 } })[0]?.text ?? "", /The check was not run at this step\.$/);
   assert.equal(falseAlarmText(0.1), "The limits are set so that at most 1 in 10 runs without loss would show any flag.");
   assert.match(falseAlarmText(0.07), /at most 7\.0 % of the runs/);
+});
+
+test("a fork stands while it was trained from that step of that run, even where the run was paused there", () => {
+  const forked = pipelineOf("{ id: a, recipe: sft, data: d }, { id: b, recipe: sft, data: d, from: a@20 }");
+  const from = (created: number, step: number): ChainRun => {
+    const made = run("b", created, "a-1");
+    return { ...made, spec: { ...made.spec, start: { ...made.spec.start, step } } };
+  };
+  const ready = buildChain(forked, [run("a", 1, null), from(2, 20)]).checkpoints[2];
+  assert.deepEqual([ready?.status, ready?.run?.id, ready?.stops.map(({ position }) => position)], ["ready", "b-2", [20, 40, 60]], "its steps count from where it left");
+  const other = buildChain(forked, [run("a", 1, null), from(2, 40)]).checkpoints[2];
+  assert.deepEqual([other?.status, other?.reason], ["stale", "It was trained from M1 of run a-1, but now starts from step 20 of a-1. Run b again."]);
+  const paused = run("a", 1, null, { status: "paused", reason: { kind: "paused", flag: "math.id", step: 20 } });
+  assert.equal(buildChain(forked, [paused, from(2, 20)]).checkpoints[2]?.status, "ready");
 });

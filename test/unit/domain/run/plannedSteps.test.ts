@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { lookSteps } from "../../../../src/domain/run/lookSteps.ts";
 import { needsRows, plannedSteps, totalSteps } from "../../../../src/domain/run/plannedSteps.ts";
 
 interface Case { rows: number; per_step: number; max_steps: number; epochs: number; steps: number }
@@ -27,4 +28,16 @@ test("what cannot be told is not guessed", () => {
   assert.equal(plannedSteps({ args: { num_train_epochs: "x" }, launch }, 10), null);
   assert.equal(needsRows({ args: { max_steps: 5 } }), false);
   assert.equal(needsRows({ args: { max_steps: -1 } }), true);
+});
+
+test("the looks of a stage are those the runner takes", () => {
+  const looks = JSON.parse(readFileSync(new URL("../../../fixtures/protocol/looks.json", import.meta.url), "utf8")) as { every: number | number[] | "log" | null; total: number; steps: number[] }[];
+  assert.ok(looks.length >= 18);
+  for (const { every, total, steps } of looks) assert.deepEqual(lookSteps(every, total), steps, JSON.stringify({ every, total }));
+});
+
+test("a stage that says nothing is looked at about 25 times, and more densely at first", () => {
+  const steps = lookSteps(null, 5000);
+  assert.deepEqual(steps.slice(0, 6), [10, 20, 40, 80, 160, 200]);
+  assert.equal(steps.length, 25 + 5);
 });

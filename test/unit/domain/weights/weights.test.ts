@@ -26,9 +26,9 @@ assert.ok(pipeline !== null && chain !== null);
 test("the grid has a row a layer, a column a module, and short names that still differ", () => {
   const grid = weightGrid(drift);
   assert.deepEqual(grid.layers.map(({ layer, all }) => [layer, all?.relative]), [[0, 0.1], [1, 0.3]]);
-  assert.deepEqual(grid.modules, ["mlp.up_proj", "self_attn.o_proj", "mlp.experts.*.up_proj"]);
-  assert.deepEqual(grid.names, ["mlp.up_proj", "o_proj", "*.up_proj"]);
-  assert.deepEqual(grid.layers[1]?.cells.map((cell) => cell?.effective_rank ?? null), [3, null, null]);
+  assert.deepEqual(grid.modules, ["self_attn.o_proj", "mlp.up_proj", "mlp.experts.*.up_proj"], "attention before the MLP, as a layer computes");
+  assert.deepEqual(grid.names, ["o_proj", "mlp.up_proj", "*.up_proj"]);
+  assert.deepEqual(grid.layers[1]?.cells.map((cell) => cell?.effective_rank ?? null), [null, 3, null]);
   assert.equal(grid.layers[0]?.cells[2]?.effective_rank, 1.5, "experts: the mean of their tensors");
   assert.deepEqual(grid.outer.map(({ module }) => module), ["embed_tokens"]);
 });

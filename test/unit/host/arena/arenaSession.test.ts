@@ -25,6 +25,7 @@ function harness(options: { views?: PipelineView[]; trusted?: boolean; run?: boo
         if (options.fails !== undefined) throw new Error(options.fails);
         return world.progress;
       },
+      jobs: async (_pipeline, wanted) => ({ count: wanted, why: "setting" }),
       result: async () => (calls.push("result"), made),
       watch: async (_pipeline, onChange) => {
         calls.push("watch");
@@ -35,6 +36,8 @@ function harness(options: { views?: PipelineView[]; trusted?: boolean; run?: boo
     }),
     trusted: () => options.trusted ?? true,
     run: async () => (calls.push("run"), options.run ?? true),
+    stop: async () => (calls.push("stop"), true),
+    wantedJobs: () => 2,
     export: async (_view, { pipeline }, what) => void calls.push(`export ${pipeline} ${what}`),
     openPipeline: () => void calls.push("openPipeline"),
     openOutput: async () => void calls.push("openOutput"),
@@ -56,6 +59,7 @@ test("nothing has run: it says what will be compared and reads no result", async
   session.handle({ type: "ready" });
   await settled();
   assert.deepEqual([last().plan?.systems.map(({ id }) => id), last().plan?.seeds, last().progress, last().result, last().reading, last().mayRun, last().empty], [["replay-10", "joint"], [0, 1, 2], idle, null, false, true, null]);
+  assert.deepEqual(last().jobs, { count: 2, why: "setting" }, "what starting it would use is told before it is asked");
   assert.deepEqual(calls, ["watch"]);
 });
 
@@ -91,16 +95,18 @@ test("in a workspace that is not trusted it is shown, and a message that asks to
   session.handle({ type: "ready" });
   await settled();
   session.handle({ type: "run" });
+  session.handle({ type: "stop" });
   await settled();
-  assert.deepEqual([last().mayRun, last().result !== null, calls.includes("run")], [false, true, false]);
+  assert.deepEqual([last().mayRun, last().result !== null, calls.includes("run") || calls.includes("stop")], [false, true, false]);
 });
 
 test("run and export go to the host, an export only with something to write", async () => {
   const { session, calls, world, settled } = harness();
   session.handle({ type: "ready" });
   await settled();
-  session.handle({ type: "export", what: "csv" });
+  session.handle({ type: "export", what: "tests" });
   session.handle({ type: "run" });
+  session.handle({ type: "stop" });
   await settled();
   world.progress = { ...idle, done: 1 };
   session.refresh();
@@ -108,7 +114,7 @@ test("run and export go to the host, an export only with something to write", as
   session.handle({ type: "export", what: "html" });
   session.handle({ type: "openOutput" });
   await settled();
-  assert.deepEqual(calls.filter((call) => !/watch|result/.test(call)), ["run", "export arena html", "openOutput"]);
+  assert.deepEqual(calls.filter((call) => !/watch|result/.test(call)), ["run", "stop", "export arena html", "openOutput"]);
 });
 
 test("without an arena, without a pipeline, and what cannot be read: a sentence and what to do", async () => {
@@ -139,13 +145,17 @@ test("of several pipelines the one with an arena is shown, until another is aske
 });
 
 test("the question before the start says how much, how long, where and the exact command", () => {
+  const jobs = { count: 2, why: "cores" } as const;
   const price = { systems: 3, seeds: [0, 1], stages: 10, done: 4, tokens: 123_456.4, seconds: 754 };
-  const text = priceText(price, ["/x/cli.js", "arena", "--file", "/my work/seesaw.yaml"], "/venv/bin/python");
-  assert.match(text, /^3 systems and 2 seeds: 10 stages, of which 4 are done\.\nAbout 12 min 34 s of training, .* About 123,456 trained tokens\.\n/);
+  const text = priceText(price, jobs, ["/x/cli.js", "arena", "--file", "/my work/seesaw.yaml"], "/venv/bin/python");
+  assert.match(text, /^3 systems and 2 seeds: 10 stages, 4 of them done\.\nAbout 12 min 34 s of training, .* About 123,456 trained tokens\.\n/);
   assert.match(text, /\n\/x\/cli\.js arena --file '\/my work\/seesaw\.yaml'\n/);
   assert.match(text, /goes on when this window is closed/);
-  assert.match(priceText({ ...price, tokens: null, seconds: null }, [], "p"), /known when a stage has run/);
-  assert.match(priceText({ ...price, done: 10 }, [], "p"), /Everything is done/);
+  assert.match(priceText({ ...price, tokens: null, seconds: null }, jobs, [], "p"), /known when a stage has run/);
+  assert.match(priceText({ ...price, done: 10 }, jobs, [], "p"), /Everything is done/);
+  assert.match(text, /\n2 seeds at a time, with half of this machine's cores\.\n/);
+  assert.match(priceText(price, { count: 1, why: "accelerator" }, [], "p"), /\n1 seed at a time, so that none shares the accelerator/);
+  assert.match(priceText(price, { count: 3, why: "setting" }, [], "p"), /\n3 seeds at a time, as the setting seesaw\.arena\.jobs says\.\n/);
 });
 
 test("a lens over `arena:` opens it, in a workspace that is not trusted too", () => {

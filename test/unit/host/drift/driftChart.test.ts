@@ -36,7 +36,7 @@ before(async () => {
 });
 after(() => rmSync(root, { recursive: true, force: true }));
 
-const select = (reference: string): ResolvedSelection => ({ view: { uri: { fsPath: join(root, "seesaw.yaml") } }, pipeline, chain, skill: "math", split: "id", reference }) as ResolvedSelection;
+const select = (reference: string): ResolvedSelection => ({ view: { uri: { fsPath: join(root, "seesaw.yaml") }, listing: { runs: Object.values(chain.newest), unreadable: [] } }, pipeline, chain, skill: "math", split: "id", reference }) as unknown as ResolvedSelection;
 
 test("the chart has the numbers of the report, and its flags", () => {
   const chart = readChart(select("M1"))!;
@@ -48,6 +48,7 @@ test("the chart has the numbers of the report, and its flags", () => {
   assert.deepEqual(chart.stages, report.spans);
   assert.equal(chart.ownStage, "math");
   assert.ok(chart.flags.length > 0 && chart.flags.every(({ x }, index) => x === curves.marks[index]?.x));
+  assert.ok(chart.flags.some(({ state, text }) => state === "confirmed" && /\nTrack record: this installation has no report card/.test(text)), "with its facts");
   assert.deepEqual(JSON.parse(JSON.stringify(chart)), chart, "it survives the way to the page");
   assert.equal(readChart({ ...select("M1"), skill: "no such" }), null);
 });

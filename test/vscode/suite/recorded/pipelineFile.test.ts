@@ -52,6 +52,29 @@ describe("seesaw.yaml in the editor", () => {
     assert.deepEqual(flagsOn().filter(({ range }) => range.start.line === lineOf(document, "math")), []);
   });
 
+  it("offers fixes on a flag that edit the file where it stands, and run nothing", async () => {
+    const { host } = await seesaw();
+    const document = await vscode.workspace.openTextDocument(uri());
+    const runs = host.model.view(uri().fsPath)?.listing.runs.length;
+    const before = document.getText();
+    const line = lineOf(document, "search");
+    const actions = (await vscode.commands.executeCommand<vscode.CodeAction[]>("vscode.executeCodeActionProvider", uri(), new vscode.Range(line, 0, line, 40), vscode.CodeActionKind.QuickFix.value)) ?? [];
+    const of = (title: RegExp): vscode.CodeAction => {
+      const found = actions.find((action) => title.test(action.title));
+      assert.ok(found, `${title} is not among ${actions.map((action) => action.title).join(" | ")}`);
+      assert.equal(found.command, undefined, "an edit, not a start");
+      return found;
+    };
+    of(/^Replay 200 rows of math in search, at ratio 0\.1$/);
+    assert.ok(await vscode.workspace.applyEdit(of(/^Halve the learning rate of search: 3\.5e-4$/).edit!));
+    assert.equal(document.getText(), before.replace("learning_rate: 7.0e-4", "learning_rate: 3.5e-4"), "one number, and every comment as it was");
+    assert.ok(document.isDirty, "it is seen, and can be undone, before it is saved");
+    await vscode.window.showTextDocument(document);
+    await vscode.commands.executeCommand("undo");
+    await waitFor("the text as before", () => document.getText() === before);
+    assert.equal(host.model.view(uri().fsPath)?.listing.runs.length, runs);
+  });
+
   it("keeps them on the stage when lines are put before it", async () => {
     const { host } = await seesaw();
     const document = await vscode.workspace.openTextDocument(uri());

@@ -1,0 +1,93 @@
+"""The two unrelated bases, and the checkpoints that runs of the battery start from.
+
+`m0` is the sample's base. `n0` shares nothing with it but the corpus's grammar: another architecture (Qwen3: norms on
+queries and keys, grouped heads), width, depth, tokenizer, seed and order of pretraining.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from sample import pretrain as sample_pretrain
+from sample import tokenizer as sample_tokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
+
+from battery.rows import train_rows
+from battery.supervised import fit
+
+BASES = ("m0", "n0")
+SKILLS = ("math", "search", "tool", "format")
+N0_SEED, N0_STEPS, N0_VOCABULARY = 20261130, 4000, 768
+START_RATE = {"m0": 1e-3, "n0": 1e-3}
+JOINT_STEPS, HALF_STEPS = 420, 170
+SAMPLE = Path(__file__).resolve().parents[2] / "media" / "sample" / "models" / "m0"
+
+
+def new_n0(tokenizer) -> Qwen3ForCausalLM:
+    return Qwen3ForCausalLM(
+        Qwen3Config(
+            vocab_size=len(tokenizer),
+            hidden_size=88,
+            num_hidden_layers=4,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            head_dim=24,
+            intermediate_size=208,
+            max_position_embeddings=sample_tokenizer.MAX_LENGTH,
+            tie_word_embeddings=True,
+            initializer_range=0.04,
+            pad_token_id=tokenizer.pad_token_id,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+        )
+    )
+
+
+def base_folder(base: str, cache: Path) -> Path:
+    return SAMPLE if base == "m0" else cache / "bases" / base
+
+
+def make_base(base: str, cache: Path, report=print) -> Path:
+    """Trains `n0` where it is not there yet; three to eight minutes of one core."""
+    folder = base_folder(base, cache)
+    if base == "m0" or (folder / "model.safetensors").exists():
+        return folder
+    sample_tokenizer.VOCABULARY, sample_pretrain.new_model = N0_VOCABULARY, new_n0
+    tokenizer = sample_tokenizer.build_tokenizer(N0_SEED)
+    model = sample_pretrain.pretrain(tokenizer, N0_SEED, N0_STEPS, report)
+    tokenizer.save_pretrained(folder)
+    sample_pretrain.save_model(model, folder)
+    return folder
+
+
+def load(folder: Path):
+    """(model in float32, tokenizer) of a folder, for one more training."""
+    torch.set_num_threads(1)
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32), AutoTokenizer.from_pretrained(folder)
+
+
+def starts_of(base: str, seed: int) -> list[str]:
+    """Names of a base's starts: all four skills, all but one, and all four half learned."""
+    names = ["all", *(f"no-{skill}" for skill in SKILLS), "half"]
+    return [f"{base}-{name}-{seed}" for name in names]
+
+
+def start_skills(name: str) -> list[str]:
+    kind = name.split("-", 1)[1].rsplit("-", 1)[0]
+    return [skill for skill in SKILLS if kind != f"no-{skill}"]
+
+
+def make_start(name: str, cache: Path) -> Path:
+    """A checkpoint that has several skills: joint training of the base on them, in even shares."""
+    folder = cache / "starts" / name
+    if (folder / "model.safetensors").exists():
+        return folder
+    base, _, seed = name.split("-", 1)[0], None, int(name.rsplit("-", 1)[1])
+    model, tokenizer = load(make_base(base, cache))
+    rows = [row for skill in start_skills(name) for row in train_rows(skill, 100 + seed)]
+    steps = HALF_STEPS if "-half-" in name else JOINT_STEPS
+    fit(model, tokenizer, rows, steps=steps, rate=START_RATE[base], seed=seed)
+    tokenizer.save_pretrained(folder)
+    model.save_pretrained(folder)
+    return folder

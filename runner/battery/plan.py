@@ -1,0 +1,86 @@
+"""Which runs a bank has. Everything follows from the bank's name, so that a run can be made again from this file."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+
+from battery.bases import SKILLS, start_skills
+
+STEPS = 120
+LOOKS = (3, 6, 10, 15, 20, 30, 40, 60, 80, 100, 120)
+BENCH_EVERY = 20
+BANKS = {"A": ("m0", (1, 2)), "B": ("n0", (1, 2))}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training. `kind`: what is done; `task`: what on; `share`: of replayed rows in every batch; `intent`: what it
+    was made for, not what is true of it (the oracle says that).
+    """
+
+    id: str
+    bank: str
+    base: str
+    start: str
+    kind: str
+    task: str
+    intent: str
+    rate: float
+    seed: int
+    share: float = 0.0
+    steps: int = STEPS
+
+
+def runs_of(bank: str) -> list[Run]:
+    """Every run of a bank, in an order in which each prefix has all kinds."""
+    base, seeds = BANKS[bank]
+    runs: list[Run] = []
+
+    def add(intent: str, kind: str, start: str, task: str, rate: float, share: float = 0.0) -> None:
+        seed = 1000 * (1 if bank == "A" else 2) + len(runs)
+        runs.append(Run("", bank, base, f"{base}-{start}", kind, task, intent, rate, seed, share))
+
+    for seed in seeds:
+        for skill in SKILLS:  # a fourth skill after three, from gentle to cliff
+            for rate in (1e-4, 2e-4, 4e-4, 1e-3):
+                add("forgetting", "sft", f"no-{skill}-{seed}", skill, rate)
+        for skill in SKILLS:  # one of four skills practised alone
+            add("forgetting", "sft", f"all-{seed}", skill, (2e-4, 5e-4)[seed % 2])
+        for rate in (2e-4, 5e-4, 1e-3):
+            add("forgetting", "sft", f"all-{seed}", "greet", rate)
+        for skill, rate in (("math", 2e-3), ("tool", 5e-3), ("search", 5e-3), ("format", 2e-3)):
+            add("forgetting", "lora", f"no-{skill}-{seed}", skill, rate)
+        for skill, rate in (("tool", 1e-4), ("format", 3e-4), ("math", 1e-4)):
+            add("forgetting", "dpo", f"all-{seed}", skill, rate)
+        for skill, rate in (("format", 3e-4), ("math", 3e-4)):
+            add("forgetting", "grpo", f"half-{seed}", skill, rate)
+
+        for rate in (5e-5, 1e-4, 3e-4, 6e-4):  # the same data, longer
+            add("healthy", "continue", f"all-{seed}", "mix", rate)
+        for rate in (3e-4, 6e-4, 1e-3):  # skills that are still getting better
+            add("healthy", "improve", f"half-{seed}", "mix", rate)
+        for skill in SKILLS:  # a new skill with enough of the old rows beside it
+            add("healthy", "replay", f"no-{skill}-{seed}", skill, 3e-4, 0.5)
+        for rate in (1e-4, 3e-4):
+            add("healthy", "replay", f"all-{seed}", "greet", rate, 0.3)
+            add("healthy", "replay", f"all-{seed}", "chat", rate, 0.3)
+        for rate in (1e-4, 3e-4, 6e-4):  # other opening words, the same right answers
+            add("healthy", "style", f"all-{seed}", "mix", rate)
+        for share in (0.2, 0.35, 0.5):
+            add("healthy", "temperature", f"all-{seed}", "none", share)
+        for start in ("all", "half", "no-math"):
+            add("healthy", "copy", f"{start}-{seed}", "none", 0.0)
+        for rate in (3e-5, 1e-4):
+            add("healthy", "grpo", f"all-{seed}", "math", rate)
+        add("healthy", "lora", f"all-{seed}", "mix", 2e-3)
+        add("healthy", "dpo", f"all-{seed}", "mix", 3e-5)
+        for skill in ("tool", "math", "format"):  # hardly a step
+            add("healthy", "sft", f"all-{seed}", skill, 1e-5)
+    random.Random(f"battery-{bank}").shuffle(runs)
+    return [replace(run, id=f"{bank.lower()}-{i:03d}") for i, run in enumerate(runs)]
+
+
+def trained_on(run: Run) -> list[str]:
+    """Skills of the start: what may be lost."""
+    return start_skills(run.start)
