@@ -1,5 +1,5 @@
 // `npm run bench`: figures, never tests. Prints a table and writes `.cache/bench.json`. Ratios are measured in one run, since
-// machines are shared and noisy. `npm run bench -- --only index,scoring`; parts: index, datasets, drift, rows, live, scoring, activation, probes.
+// machines are shared and noisy. `npm run bench -- --only index,scoring`; parts: index, datasets, drift, rows, live, scoring, activation, probes, watch.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
@@ -47,6 +47,8 @@ const parts = {
     if (rows.length === 0) say("no sample chain yet: run `npm start` first for the probes' share");
     return rows;
   },
+  /** The early warning's share of a stage of usual length, with everything as it is by default. */
+  watch: ({ node, python }) => lastJson(run([node, "-e", 'import("./test/bench/watch.bench.ts").then((m) => console.log(JSON.stringify(m.bench(process.argv[1]))))', python])),
 };
 
 async function main() {

@@ -7,7 +7,7 @@ import { SetupError, done, failWith, say, seconds } from "./progress.mjs";
 import { root, setup } from "./setup.mjs";
 
 /** The fewest tests each part must have passed; raise them when tests are added. */
-const fewest = { unit: 880, runner: 850, vscode: 95 };
+const fewest = { unit: 1020, runner: 930, vscode: 95 };
 
 const bin = (name) => join(root, "node_modules", ".bin", process.platform === "win32" ? `${name}.cmd` : name);
 

@@ -13,7 +13,7 @@ from seesaw_runner.probing.probe_set import ProbeSet
 from seesaw_runner.scoring.scorer import Reference, Scores
 
 #: Share of a stage that its probes should take at most, by the estimate in `probes_are_dear`.
-BUDGET = 0.15
+BUDGET = 0.04
 #: Rows of a set between the ends of a short stage: where there is something to watch, and where there is not.
 WATCHED_ROWS, SHOWN_ROWS = GOOD_ROWS, 16
 
