@@ -16,7 +16,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen3Config, Qwen3
 from battery.rows import train_rows
 from battery.supervised import fit
 
-BASES = ("m0", "n0")
 SKILLS = ("math", "search", "tool", "format")
 N0_SEED, N0_STEPS, N0_VOCABULARY = 20261130, 4000, 768
 START_RATE = {"m0": 1e-3, "n0": 1e-3}
@@ -67,12 +66,6 @@ def load(folder: Path):
     return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32), AutoTokenizer.from_pretrained(folder)
 
 
-def starts_of(base: str, seed: int) -> list[str]:
-    """Names of a base's starts: all four skills, all but one, and all four half learned."""
-    names = ["all", *(f"no-{skill}" for skill in SKILLS), "half"]
-    return [f"{base}-{name}-{seed}" for name in names]
-
-
 def start_skills(name: str) -> list[str]:
     kind = name.split("-", 1)[1].rsplit("-", 1)[0]
     return [skill for skill in SKILLS if kind != f"no-{skill}"]
@@ -83,7 +76,7 @@ def make_start(name: str, cache: Path) -> Path:
     folder = cache / "starts" / name
     if (folder / "model.safetensors").exists():
         return folder
-    base, _, seed = name.split("-", 1)[0], None, int(name.rsplit("-", 1)[1])
+    base, seed = name.split("-", 1)[0], int(name.rsplit("-", 1)[1])
     model, tokenizer = load(make_base(base, cache))
     rows = [row for skill in start_skills(name) for row in train_rows(skill, 100 + seed)]
     steps = HALF_STEPS if "-half-" in name else JOINT_STEPS

@@ -47,10 +47,10 @@ def _refuse(**finding) -> None:
 
 
 class Meter:
-    """Scores and judges groups under one model. `seconds` by kind."""
+    """Scores groups under a model and judges its answers."""
 
-    def __init__(self, model, tokenizer, batch_size: int = 128):
-        self.model, self.tokenizer, self.batch_size = model, tokenizer, batch_size
+    def __init__(self, tokenizer, batch_size: int = 128):
+        self.tokenizer, self.batch_size = tokenizer, batch_size
 
     def scores(self, group: Group, model, *, references=None, top_k: int = 2, batch: int = 0, reverse=False) -> Scores:
         scorer = Scorer(model, top_k=top_k, batch_size=batch or self.batch_size)

@@ -52,10 +52,10 @@ class Record:
     """The numbers of a run, look after look."""
 
     def __init__(self, run: Run, model, tokenizer, folder: Path):
-        self.run, self.clock, self.tokenizer = run, Clock(), tokenizer
+        self.clock = Clock()
         skills = start_skills(run.start)
         seed = 7  # one set of held-out rows for all: a start's answers to them are the same for every run
-        self.meter = Meter(model, tokenizer)
+        self.meter = Meter(tokenizer)
         oracle = Group("oracle", skills, tokenizer, seed, folder)
         self.first = self.meter.right(oracle, model, self.meter.scores(oracle, model))
         self.skills = [s for s in skills if self.first[s].count("1") >= MEASURABLE * len(self.first[s])]

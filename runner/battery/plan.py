@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from battery.bases import SKILLS, start_skills
+from battery.bases import SKILLS
 
 STEPS = 120
 LOOKS = (3, 6, 10, 15, 20, 30, 40, 60, 80, 100, 120)
@@ -79,8 +79,3 @@ def runs_of(bank: str) -> list[Run]:
             add("healthy", "sft", f"all-{seed}", skill, 1e-5)
     random.Random(f"battery-{bank}").shuffle(runs)
     return [replace(run, id=f"{bank.lower()}-{i:03d}") for i, run in enumerate(runs)]
-
-
-def trained_on(run: Run) -> list[str]:
-    """Skills of the start: what may be lost."""
-    return start_skills(run.start)

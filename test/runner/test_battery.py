@@ -96,7 +96,7 @@ def panel(tmp_path_factory):
 def test_margins_are_those_of_the_models_own_logits(panel):
     tokenizer, group = panel
     model = small_model(tokenizer)
-    numbers = panel_numbers(group, Meter(model, tokenizer).scores(group, model))
+    numbers = panel_numbers(group, Meter(tokenizer).scores(group, model))
     with torch.no_grad():
         for k, s in enumerate(group.sets):
             for i in (0, 17):

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from seesaw_runner.piped_lines import pump
 from seesaw_runner.run_folder import StageError
 
 #: Seconds for the import of the user's module.
@@ -80,7 +81,7 @@ class FunctionReward:
             cwd=self.folder,
             env={**_environment()},
         )
-        threading.Thread(target=_pump, args=(self._process.stdout, self._replies), daemon=True).start()
+        threading.Thread(target=pump, args=(self._process.stdout, self._replies), daemon=True).start()
         try:
             line = self._replies.get(timeout=START_TIMEOUT)
         except queue.Empty:
@@ -93,15 +94,6 @@ class FunctionReward:
                 f"The reward function {self.name} cannot be used from {self.folder}: {said['error']}.",
                 "options.rewards",
             )
-
-
-def _pump(pipe, replies: queue.Queue) -> None:
-    try:
-        for line in pipe:
-            replies.put(line)
-    except ValueError:  # closed while reading
-        pass
-    replies.put(None)
 
 
 def _environment() -> dict[str, str]:

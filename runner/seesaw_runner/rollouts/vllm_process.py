@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from seesaw_runner.benchmark.after_stage import child_env
+from seesaw_runner.piped_lines import pump
 
 #: Seconds to end by itself after its input was closed, and then after SIGTERM.
 GRACE = 30.0
@@ -42,7 +43,7 @@ class VllmProcess:
             encoding="utf-8",
             env=worker_env(self.gpu),
         )
-        threading.Thread(target=_pump, args=(self._process.stdout, self._replies), daemon=True).start()
+        threading.Thread(target=pump, args=(self._process.stdout, self._replies), daemon=True).start()
         return str(self.ask(self.arguments)["version"])
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -104,12 +105,3 @@ def worker_env(gpu: int | None) -> dict[str, str]:
     env.setdefault("VLLM_NO_USAGE_STATS", "1")
     env.setdefault("HF_HUB_OFFLINE", "1")
     return env
-
-
-def _pump(pipe, replies: queue.Queue) -> None:
-    try:
-        for line in pipe:
-            replies.put(line)
-    except ValueError:  # closed while reading
-        pass
-    replies.put(None)
