@@ -62,6 +62,7 @@ def test_a_stage_tells_its_cost_once(make_run, sft):
     assert sft(run) == 0
     [cost] = events(run, "cost.measured")
     assert cost["step"] == 2 and cost["train_s"] > 0 and cost["probe_s"] == 0
-    assert cost["memory"]["before"] <= cost["memory"]["start"] <= cost["memory"]["peak"]
+    # What was free before may be given back to the system meanwhile, and the two counters differ by some pages.
+    assert 0.9 * cost["memory"]["before"] <= cost["memory"]["start"] <= 1.05 * cost["memory"]["peak"]
     # Eight rows of four words at most: as many tokens as the plan drew.
     assert 8 * 5 < cost["tokens"] < 8 * 40
