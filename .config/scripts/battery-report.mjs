@@ -1,4 +1,4 @@
-// From the battery's raw runs to its results: `media/battery/bank-<A|B>.json`, `card.json` and `REPORT_CARD.md`.
+// From the battery's raw runs to its results: `media/battery/bank-<A|B>.json`, `card.json`, `curves.svg` and `REPORT_CARD.md`.
 //   node .config/scripts/battery-report.mjs [--bank A|B] [--raw .cache/battery/raw] [--out media/battery] [--report REPORT_CARD.md] [--jobs 2]
 // Bank A tunes every candidate; bank B takes its settings from bank-A.json and tunes nothing. Without --bank only the card is made again.
 import { createHash } from "node:crypto";
@@ -129,6 +129,9 @@ async function card({ out, report }) {
   const result = reportCard(a, b, (await traceBytes()) ?? known);
   writeFileSync(path, `${JSON.stringify(result, null, 1)}\n`);
   writeFileSync(report, cardMarkdown(result, a, b));
+  const { curvesPicture } = await battery("curvesPicture");
+  const { amoc, candidates } = b ?? a;
+  writeFileSync(join(out, "curves.svg"), curvesPicture(amoc.map((curve) => ({ curve, label: candidates.find(({ id }) => id === curve.id)?.label ?? curve.id }))));
   done(`${relative(root, path)} and ${relative(root, report)}: ${result.detector.id}, ships ${result.ships}, early ${result.early}, watch hidden ${result.watch_hidden}`);
 }
 

@@ -1,6 +1,7 @@
 import type { MarginKind } from "../flags/detector.ts";
 import { tunedDrop } from "./baselines/accuracy.ts";
 import { baselines } from "./baselines/baselines.ts";
+import { explored } from "./baselines/explored.ts";
 import type { Candidate, LevelCandidate } from "./candidate.ts";
 import { choiceRows } from "./choose.ts";
 import { detectorCandidate, type WatchSetting } from "./detectorCandidates.ts";
@@ -27,7 +28,7 @@ export const settings: readonly WatchSetting[] = [
 
 /** Everything that is tuned in the first round. */
 export function allCandidates(): Candidate[] {
-  return [...settings.map((setting) => detectorCandidate(setting, choiceRows)), ...baselines(choiceRows), tunedDrop(128), tunedDrop(256)];
+  return [...settings.map((setting) => detectorCandidate(setting, choiceRows)), ...baselines(choiceRows), tunedDrop(128), tunedDrop(256), ...explored(256)];
 }
 
 /** The second round, for the best setting of each family: the budget that a user asks for, untuned; other sizes of the panel; and ablations, which cannot win. */

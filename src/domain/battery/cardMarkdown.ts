@@ -140,7 +140,7 @@ function curves(bank: BankFile): string {
       return point === null ? "–" : `${percent(point.ahead)}; ${point.delay === null ? "missed" : stepsText(point.delay)}`;
     }),
   ]);
-  return `## Delay against false alarms (AMOC)\nAt each false-alarm rate per healthy run: the share of losses flagged before the crossing, and the median delay in steps after it (negative: before; missed: more than half were). Tuned on bank ${bank.bank} itself, so it compares the candidates at equal rates and says nothing about how a setting carries over. A budget has a grid, so a detector may stay below the rate it is allowed.\n\n${table(["candidate", ...rates.map((rate) => `≤ ${percent(rate)}`)], rows)}`;
+  return `## Delay against false alarms (AMOC)\nAt each false-alarm rate per healthy run: the share of losses flagged before the crossing, and the median delay in steps after it (negative: before; missed: more than half were). Tuned on bank ${bank.bank} itself, so it compares the candidates at equal rates and says nothing about how a setting carries over. A budget has a grid, so a detector may stay below the rate it is allowed.\n\n![Losses flagged before their crossing, over the rate of false alarms](media/battery/curves.svg)\n\n${table(["candidate", ...rates.map((rate) => `≤ ${percent(rate)}`)], rows)}`;
 }
 
 function costs(card: ReportCard, bank: BankFile): string {
