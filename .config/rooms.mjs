@@ -56,7 +56,7 @@ export const rooms = {
     packages: [],
     node: true,
     vscode: false,
-    only: { "node:child_process": ["src/targets/spawn.ts"] },
+    only: { "node:child_process": ["src/targets/spawn.ts"], ws: ["src/targets/remote/ray/rayLogs.ts"], fflate: ["src/targets/remote/ray/rayPackage.ts"] },
     advice: "src/targets starts and follows runs through ports. Processes are started in spawn.ts alone, so that none is ever started through a shell.",
   },
   host: {
@@ -69,6 +69,8 @@ export const rooms = {
       "src/storage/traces/traceStore.ts",
       "src/storage/datasets/datasetReader.ts",
       "src/targets/launcher.ts",
+      "src/targets/targetDesk.ts",
+      "src/targets/remote/reachError.ts",
       "src/targets/queueStore.ts",
       "src/targets/followRun.ts",
       "src/targets/python.ts",

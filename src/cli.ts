@@ -6,6 +6,7 @@ import { addCompare } from "./cli/compare.ts";
 import { CommandContext } from "./cli/context.ts";
 import { addConfirm } from "./cli/confirm.ts";
 import { addDrift } from "./cli/drift.ts";
+import { addFetch } from "./cli/fetch.ts";
 import { addFlags } from "./cli/flags.ts";
 import { exitCodeHelp, exitCodeOf, exitCodes } from "./cli/exitCodes.ts";
 import { failureOf } from "./cli/failure.ts";
@@ -20,6 +21,7 @@ import { addReport } from "./cli/report.ts";
 import { addRun } from "./cli/run.ts";
 import { addStatus } from "./cli/status.ts";
 import { addStop } from "./cli/stop.ts";
+import { addTargets } from "./cli/targets.ts";
 import { addTokens } from "./cli/tokens.ts";
 import { addValidate } from "./cli/validate.ts";
 import { addWeights } from "./cli/weights.ts";
@@ -37,7 +39,7 @@ const program = new Command("seesaw")
   .showSuggestionAfterError()
   .exitOverride();
 
-for (const add of [addInit, addValidate, addRun, addStatus, addLogs, addStop, addCheckpoints, addFlags, addConfirm, addDrift, addTokens, addBenchmark, addCompare, addPlan, addWeights, addArena, addReplay, addReport, addGate]) add(program, contextOf);
+for (const add of [addInit, addValidate, addRun, addStatus, addLogs, addStop, addFetch, addCheckpoints, addFlags, addConfirm, addDrift, addTokens, addBenchmark, addCompare, addPlan, addWeights, addArena, addReplay, addReport, addGate, addTargets]) add(program, contextOf);
 for (const command of [program, ...program.commands]) addGlobalOptions(command.exitOverride());
 // A reader that closes the pipe early (`| head`) has seen what it wanted.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? exitCodes.ok : exitCodes.failed));

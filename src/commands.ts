@@ -11,7 +11,7 @@ import { openSample } from "./host/setup/openSample.ts";
 import { setUpRunner } from "./host/setup/setUpRunner.ts";
 import { showFailure } from "./host/errorMessages.ts";
 import type { NodeTarget } from "./host/stageNodes.ts";
-import { commandIds, type CommandId } from "./ids.ts";
+import { commandIds, type CommandId, type ViewId } from "./ids.ts";
 import type { DriftSelection } from "./protocol/webview.ts";
 import { toDisposable, type Disposable } from "./util/disposable.ts";
 
@@ -48,6 +48,12 @@ const table: Record<CommandId, Command> = {
   "seesaw.setUpRunner": { needs: "trust", enabled: setUpRunner },
   "seesaw.confirmFlag": { needs: "trust", enabled: async (host, target) => (await import("./host/flags/confirmFlag.ts")).confirmFlag(host, target) },
   "seesaw.setWebhook": { needs: "nothing", enabled: async (host) => (await import("./host/flags/setWebhook.ts")).setWebhook(host) },
+  "seesaw.checkTarget": { needs: "trust", enabled: checkTargets },
+  "seesaw.addTarget": { needs: "nothing", enabled: async (host, target) => (await import("./host/targets/addTarget.ts")).addTarget(host, target) },
+  "seesaw.logIn": { needs: "trust", enabled: async (host, target) => (await import("./host/targets/logIn.ts")).logIn(host, target) },
+  "seesaw.setRayToken": { needs: "nothing", enabled: async (host, target) => (await import("./host/targets/rayToken.ts")).setRayToken(host, target) },
+  "seesaw.showDryRun": { needs: "trust", enabled: async (host, target) => (await import("./host/targets/dryRun.ts")).chooseDryRun(host, target) },
+  "seesaw.fetchCheckpoint": { needs: "trust", enabled: async (host, target) => (await import("./host/targets/fetchCheckpoint.ts")).fetchCheckpoint(host, target) },
   "seesaw.openSample": { needs: "nothing", enabled: (host) => openSample(host.extension) },
   "seesaw.refresh": { needs: "nothing", enabled: refresh },
   "seesaw.showLog": { needs: "nothing", enabled: (host) => host.log.show() },
@@ -102,8 +108,16 @@ async function openPipeline(host: Host, target?: NodeTarget): Promise<void> {
   const view = views.find(({ uri }) => uri.fsPath === target?.file) ?? views.find(({ pipeline }) => pipeline === null) ?? views[0];
   if (view === undefined) return;
   const stage = view.pipeline?.stages.find(({ id }) => id === target?.stage);
+  const place = target?.on === undefined ? undefined : view.pipeline?.ranges?.[`/targets/${target.on}`];
   const finding = view.diagnostics.find(({ severity }) => severity === "error");
-  await openLine(view.uri.fsPath, stage?.range.line ?? finding?.range.line ?? 1);
+  await openLine(view.uri.fsPath, stage?.range.line ?? place?.line ?? finding?.range.line ?? 1);
+}
+
+/** The target it was called on, else all there are. */
+async function checkTargets(host: Host, target?: NodeTarget): Promise<void> {
+  await host.ready;
+  if (target?.on === undefined) await vscode.commands.executeCommand(`${"seesaw.targets" satisfies ViewId}.focus`);
+  await host.targets.check(target?.file, target?.on);
 }
 
 async function refresh(host: Host): Promise<void> {

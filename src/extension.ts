@@ -3,7 +3,9 @@ import * as vscode from "vscode";
 import { registerCommands } from "./commands.ts";
 import { createHost, type Host } from "./host/createHost.ts";
 import { createLogChannel } from "./host/logChannel.ts";
+import { raySecret } from "./host/targets/raySecret.ts";
 import { createServices } from "./services.ts";
+import { tokenFromEnvironment } from "./targets/remote/targets.ts";
 import { DisposableStore } from "./util/disposable.ts";
 import { messageOf } from "./util/errors.ts";
 import { setWords } from "./util/l10n.ts";
@@ -27,7 +29,7 @@ export function activate(context: vscode.ExtensionContext): SeesawApi {
   store = new DisposableStore();
   const log = store.add(createLogChannel());
   try {
-    const services = createServices({ log, extensionDir: context.extensionUri.fsPath, storageDir: context.globalStorageUri.fsPath });
+    const services = createServices({ log, extensionDir: context.extensionUri.fsPath, storageDir: context.globalStorageUri.fsPath, token: async ({ address }) => (await context.secrets.get(raySecret(address))) ?? tokenFromEnvironment() });
     store.add(services);
     const host = createHost(services, log, context.extensionUri, context.secrets, store);
     store.add(registerCommands(host, log));

@@ -26,13 +26,19 @@ export const commandIds = [
   "seesaw.setUpRunner",
   "seesaw.confirmFlag",
   "seesaw.setWebhook",
+  "seesaw.checkTarget",
+  "seesaw.addTarget",
+  "seesaw.logIn",
+  "seesaw.setRayToken",
+  "seesaw.showDryRun",
+  "seesaw.fetchCheckpoint",
   "seesaw.openSample",
   "seesaw.refresh",
   "seesaw.showLog",
 ] as const;
 export type CommandId = (typeof commandIds)[number];
 
-export const viewIds = ["seesaw.stages", "seesaw.skills", "seesaw.drift"] as const;
+export const viewIds = ["seesaw.stages", "seesaw.skills", "seesaw.targets", "seesaw.drift"] as const;
 export type ViewId = (typeof viewIds)[number];
 
 /** The dataset editor: for what is always opened with it, and as a choice for what the text editor opens. */
@@ -77,7 +83,9 @@ export type SettingKey = keyof Settings;
 export const settingKeys = { "seesaw.python.path": true, "seesaw.arena.jobs": true, "seesaw.rows.codeLens": true, "seesaw.rows.decorations": true, "seesaw.rows.hover": true, "seesaw.pipeline.codeLens": true, "seesaw.flags.watch": true, "seesaw.flags.notify": true, "seesaw.flags.webhook": true } as const satisfies Record<SettingKey, true>;
 
 /** `contextValue` of tree items: what the menus of package.json match on. */
-export type TreeContext = "pipeline" | "stage" | "stage.live" | "stage.queued" | "stage.paused" | "run" | "run.live" | "run.resumable" | "checkpoint" | "skill" | "note";
+export type TreeContext = "pipeline" | "stage" | "stage.live" | "stage.queued" | "stage.paused" | "run" | "run.live" | "run.resumable" | "checkpoint" | "checkpoint.remote" | "skill" | "note" | "target" | "target.ssh" | "target.ray" | "problem.check" | "problem.login" | "problem.token" | "problem.file";
 
 export const outputChannelName = "Seesaw";
+/** Scheme of pages that are texts of ours. */
+export const textPageScheme = "seesaw-text";
 export const diagnosticCollectionName = "seesaw";

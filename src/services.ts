@@ -15,7 +15,10 @@ import type { CostPlanner } from "./targets/costPlanner.ts";
 import { FileHasher } from "./targets/hashFiles.ts";
 import { Launcher } from "./targets/launcher.ts";
 import { QueueStore } from "./targets/queueStore.ts";
+import { RemoteWatch } from "./targets/remote/remoteWatch.ts";
+import { RemoteTargets, tokenFromEnvironment, type AdapterDeps } from "./targets/remote/targets.ts";
 import { RunnerSetup } from "./targets/runnerSetup.ts";
+import type { TargetDesk } from "./targets/targetDesk.ts";
 import { WeightReader } from "./targets/weightReader.ts";
 import type { ReplayReading } from "./domain/report/reportInput.ts";
 import type { ChainRuns } from "./storage/runs/replaySummaries.ts";
@@ -32,12 +35,18 @@ export interface ServiceOptions {
   extensionDir: string;
   /** Caches live here; all of it can be deleted. */
   storageDir: string;
+  /** The token of a Ray cluster, from where the person keeps it; default: the environment. */
+  token?: AdapterDeps["token"];
 }
 
 /** What the entry points work with. Everything native is loaded at its first use. */
 export interface Services {
   readonly runs: RunStore;
   readonly launcher: Launcher;
+  /** What a person asks of targets before anything is started there. */
+  readonly targetDesk: Pick<TargetDesk, "check" | "loginArgv">;
+  /** Follows the runs that are on other machines. */
+  readonly remotes: RemoteWatch;
   /** What a stage will need and take, before anything starts. */
   readonly costs: CostPlanner;
   /** How far two checkpoints are apart in weight space. */
@@ -71,13 +80,15 @@ export interface Services {
 }
 
 /** The one composition root: the command line and the extension run the same code. */
-export function createServices({ log, extensionDir, storageDir }: ServiceOptions): Services {
+export function createServices({ log, extensionDir, storageDir, token }: ServiceOptions): Services {
   const runs = new FolderRunStore();
   const hasher = new FileHasher(join(storageDir, "hashes.json"));
   let planner: Promise<CostPlanner> | null = null;
   const costPlanner = (): Promise<CostPlanner> => (planner ??= import("./targets/costPlanner.ts").then(({ DiskCostPlanner }) => new DiskCostPlanner({ runs, lengths: async (folder) => (await import("./inference/rowLengths.ts")).rowLengths(folder) })));
   const costs: CostPlanner = { plan: async (...asked) => (await costPlanner()).plan(...asked), predict: async (...asked) => (await costPlanner()).predict(...asked), summary: async (...asked) => (await costPlanner()).summary(...asked) };
-  const launcher = new Launcher({ runnerDir: join(extensionDir, "runner"), runs, hasher, log, predict: (pipeline, stage) => costs.predict(pipeline, stage) });
+  const targets = new RemoteTargets({ runnerDir: join(extensionDir, "runner"), log, token: token ?? (() => Promise.resolve(tokenFromEnvironment())) });
+  const launcher = new Launcher({ runnerDir: join(extensionDir, "runner"), runs, hasher, log, targets, predict: (pipeline, stage) => costs.predict(pipeline, stage) });
+  const remotes = new RemoteWatch({ target: (settings) => targets.of(settings), log });
   let traces: Promise<TraceStore> | null = null;
   let arena: Promise<ArenaDesk> | null = null;
   let rows: Promise<RowIndex> | null = null;
@@ -86,6 +97,8 @@ export function createServices({ log, extensionDir, storageDir }: ServiceOptions
   return {
     runs,
     launcher,
+    targetDesk: openTargetDesk(extensionDir, targets, log),
+    remotes,
     costs,
     confirmer: { confirm: async (...asked) => new (await import("./targets/confirmer.ts")).Confirmer({ runnerDir: join(extensionDir, "runner"), log }).confirm(...asked) },
     weights: new WeightReader({ runnerDir: join(extensionDir, "runner"), hasher, log }),
@@ -106,10 +119,18 @@ export function createServices({ log, extensionDir, storageDir }: ServiceOptions
     scorer: () => (scorer ??= openScorer()),
     dispose() {
       runs.dispose();
+      void remotes.dispose().finally(() => targets.dispose());
       void scorer?.then((one) => one.dispose(), () => {});
       void rows?.then((index) => index.dispose(), () => {});
     },
   };
+}
+
+/** Its code is loaded when a target is checked for the first time. */
+function openTargetDesk(extensionDir: string, targets: RemoteTargets, log: Log): Services["targetDesk"] {
+  let made: Promise<TargetDesk> | null = null;
+  const desk = (): Promise<TargetDesk> => (made ??= import("./targets/targetDesk.ts").then(({ TargetDesk }) => new TargetDesk({ runnerDir: join(extensionDir, "runner"), log, remote: (pipeline, id) => targets.ofPipeline(pipeline, id) })));
+  return { check: async (...asked) => (await desk()).check(...asked), loginArgv: async (host) => (await desk()).loginArgv(host) };
 }
 
 async function openTraces(): Promise<TraceStore> {

@@ -1,5 +1,5 @@
 // `npm run bench`: figures, never tests. Prints a table and writes `.cache/bench.json`. Ratios are measured in one run, since
-// machines are shared and noisy. `npm run bench -- --only index,scoring`; parts: index, datasets, drift, rows, live, scoring, activation, probes, watch.
+// machines are shared and noisy. `npm run bench -- --only index,scoring`; parts: index, datasets, drift, rows, live, targets, scoring, activation, probes, watch.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
@@ -24,6 +24,8 @@ const parts = {
   rows: ({ node }) => lastJson(run([node, "-e", 'import("./test/bench/rows.bench.ts").then(async (m) => console.log(JSON.stringify(await m.bench())))'])),
   /** One prompt under five checkpoints, without Python. */
   live: ({ node }) => lastJson(run([node, "-e", 'import("./test/bench/liveScoring.bench.ts").then(async (m) => console.log(JSON.stringify(await m.bench())))'])),
+  /** Runs on other machines: how late a line is seen, how a log of 1 GB is copied and resumed, what a window with 220 runs costs. */
+  targets: ({ node, python }) => lastJson(run([node, "-e", 'import("./test/bench/targets.bench.ts").then(async (m) => console.log(JSON.stringify(await m.bench(process.argv[1]))))', python])),
   /** Scoring tokens/s against a plain transformers loop and against lm-eval, on the same rows. */
   scoring: ({ python }) => lastJson(run([python, "test/bench/scoring.py"])),
   /** Our own part of the activation, in the real extension host, with the packaged VSIX. */

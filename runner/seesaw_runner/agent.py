@@ -243,10 +243,10 @@ def classify(ended):
     evidence = memory_evidence(ended, said)
     if asked == "already-done" or (said == "done" and not signalled and not code):
         return {"kind": "done"}
-    if asked in ("cancel", "fenced") or said == "cancelled":
-        return {"kind": "cancelled"}
-    if asked.startswith("signal:"):
+    if asked.startswith("signal:"):  # nobody's wish, though the training took it for one: a time limit, a preemption
         return {"kind": "killed", "signal": asked[len("signal:") :]}
+    if asked in ("cancel", "fenced") or (said == "cancelled" and asked != "lost"):
+        return {"kind": "cancelled"}
     if said == "paused":
         return {"kind": "paused", "flag": str(outcome.get("flag", "")), "step": outcome.get("step") or 0}
     if said == "out-of-memory":
@@ -258,7 +258,7 @@ def classify(ended):
             "message": f"Memory ran out and the kernel killed the "
             f"training ({evidence}): use a smaller batch, fewer loader workers or a larger machine.",
         }
-    if said not in (None, "done"):
+    if said not in (None, "done", "cancelled"):
         known = {"where": outcome.get("where"), "exit_code": code}
         return {
             "kind": "failed",
@@ -486,6 +486,17 @@ def supervise(child, attempt, spec, caught):
     }
 
 
+def speechless(attempt, spec):
+    """Whether the training left no outcome.json because there is not even room for that."""
+    if os.path.exists(os.path.join(attempt, "outcome.json")):
+        return False
+    try:
+        space = os.statvfs(spec["run"])
+    except OSError:
+        return False
+    return space.f_bavail * space.f_frsize < 8192
+
+
 def run_attempt(attempt, spec):
     """Runs a claimed attempt to its end. Returns the exit code for the caller: 0 only if the training is done."""
     caught, before = [], oom_kills()
@@ -495,6 +506,10 @@ def run_attempt(attempt, spec):
     try:
         refused = prepare(attempt, spec)
         ended = {"reason": refused} if refused else supervise(start_training(attempt, spec), attempt, spec, caught)
+        if ended.get("code") and speechless(attempt, spec):
+            message = f"The disk of {spec['run']} is full: the training could not even write why it ended."
+            advice = "Make room there and run the stage again: it goes on from its last checkpoint."
+            ended["outcome"] = {"code": "disk-full", "message": f"{message} {advice}"}
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         message = f"Nothing was started: {error.filename or spec['run']}: {error.strerror}."

@@ -10,6 +10,7 @@ import { benchmarkFolder } from "../storage/runs/benchmarks.ts";
 import { runBenchmark, type BenchmarkFailure } from "../targets/benchmark.ts";
 import { isActive } from "../targets/launcher.ts";
 import { requirePython } from "../targets/python.ts";
+import { mustBeHere } from "../targets/remote/remoteFolder.ts";
 import { didYouMean } from "../util/nearest.ts";
 import { AppError } from "../util/errors.ts";
 import { benchmarkPlace, readChainBenchmarks } from "./benchmarkData.ts";
@@ -93,7 +94,8 @@ async function runOne(context: CommandContext, pipeline: Pipeline, checkpoint: C
   const { runs } = await context.services.runs.list(pipeline.root);
   const record = runs.find(({ id }) => id === run.id);
   if (record !== undefined && isActive(record)) throw new AppError("already-running", `${run.id} is running and may be measuring ${label} itself: wait for it, or stop it with \`seesaw stop ${run.stage}\`.`);
-  const python = requirePython(await context.services.launcher.python(pipeline, run.stage, start));
+  await mustBeHere(path);
+  const python = requirePython(await context.services.launcher.localPython(pipeline, run.stage, start));
   const { every: _every, ...spec } = benchmark;
   context.out.rewrite(`${label}: benchmarks ${spec.lm_eval.join(", ")}`);
   return runBenchmark({

@@ -4,6 +4,7 @@ import { ownCommand, type OwnCommand } from "../domain/pipeline/ownCommand.ts";
 import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import { hidesWatch } from "../domain/run/flagEpisode.ts";
 import type { ReportCard } from "../protocol/reportCard.ts";
+import { copyText } from "../domain/targets/copyText.ts";
 import { reasonText } from "../domain/run/reasonText.ts";
 import { runSeconds } from "../domain/run/reduceRun.ts";
 import { flagMark } from "../domain/drift/skillsTable.ts";
@@ -13,6 +14,9 @@ import type { CommandContext } from "./context.ts";
 import { exitCodes } from "./exitCodes.ts";
 import type { Interrupts } from "./interrupts.ts";
 import { ProgressLine } from "./progressLine.ts";
+
+/** Between two lines about one copy, in ms. */
+const copyingEveryMs = 1_000;
 
 /** Shows what happens to the chain, for people or as JSON lines. */
 export class ChainView {
@@ -25,6 +29,9 @@ export class ChainView {
   private readonly interrupts: Interrupts;
   private flagsSeen = 0;
   private readonly shownStates = new Map<string, string>();
+  /** The stage that is being started, and what was last said of its copies. */
+  private starting = "";
+  private said = { what: "", at: 0 };
 
   private readonly card: ReportCard | null;
 
@@ -70,8 +77,21 @@ export class ChainView {
     }
   }
 
+  /** What is done on another machine before a stage starts there, as it goes on. */
+  readonly copying = (what: string, copied: number, total: number): void => {
+    const { out, json } = this.context;
+    const now = Date.now();
+    const news = what !== this.said.what;
+    if (!news && now - this.said.at < (json ? copyingEveryMs : 100)) return;
+    this.said = { what, at: now };
+    if (json) out.json({ event: "copying", stage: this.starting, what, copied, total });
+    else if (out.live) out.rewrite(`${this.starting}: ${copyText(what, copied, total)}`);
+    else if (news) out.note(`${this.starting}: ${copyText(what, 0, 0)}`);
+  };
+
   /** A program of the person's own is shown before it runs. */
   announce(stage: string): void {
+    this.starting = stage;
     const { out, json } = this.context;
     const own = ownCommandOf(this.pipeline, stage);
     if (own === null || json) return;

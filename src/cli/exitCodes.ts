@@ -42,6 +42,7 @@ const byReason: Record<ErrorReason, number> = {
   "agent-failed": exitCodes.environment,
   "disk-full": exitCodes.environment,
   "not-writable": exitCodes.environment,
+  unreachable: exitCodes.environment,
   cancelled: exitCodes.interrupted,
   internal: exitCodes.failed,
 };

@@ -42,7 +42,7 @@ export class Interrupts {
     if (this.count < 2) return;
     context.out.rewrite(`stopping ${run.id}`);
     await context.services.launcher.stopRun(pipeline.root, run.id, { trusted: true });
-    const ended = await followRun(context.services.runs, pipeline.root, run.id, () => {});
+    const ended = await followRun(context.services.runs, pipeline.root, run.id, () => {}, undefined, context.services.remotes);
     context.out.note(`${run.stage} was stopped (${ended.state.status}).`);
   }
 

@@ -3,8 +3,9 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { reasonText } from "../domain/run/reasonText.ts";
 import { isActive } from "../targets/launcher.ts";
-import { AppError } from "../util/errors.ts";
+import { AppError, messageOf } from "../util/errors.ts";
 import { chooseRun } from "./runChoice.ts";
+import { remoteNotes } from "./status.ts";
 import type { ContextOf } from "./context.ts";
 
 interface LogsOptions {
@@ -14,6 +15,8 @@ interface LogsOptions {
 }
 
 const pollMs = 400;
+/** How long another machine is asked for what a run has written since. */
+const askMs = 20_000;
 
 export function addLogs(program: Command, contextOf: ContextOf): void {
   program
@@ -33,21 +36,30 @@ export function addLogs(program: Command, contextOf: ContextOf): void {
       const run = await chooseRun(services, pipeline, named);
       const file = join(run.dir, options.journal || context.json ? "journal.jsonl" : "out.log");
       const whole = file.endsWith(".jsonl");
+      // A run on another machine: what it has written since is fetched first, and while it is followed it keeps coming.
+      const unwatch = options.follow ? services.remotes.watch(pipeline.root, run.id) : null;
+      if (unwatch === null && run.state.remote?.complete === false) await services.remotes.refresh(pipeline.root, { run: run.id, signal: AbortSignal.timeout(askMs) }).catch((error: unknown) => context.log.info(messageOf(error)));
       let { offset, bytes } = await readFrom(file, 0, whole);
       bytes = lastLines(bytes, lines);
       process.stdout.write(bytes);
       if (options.follow) {
+        let told = "";
         for (let current = run, active = true; active; ) {
           // The state first, the bytes after it: what was written before the end is never missed.
           current = (await services.runs.list(pipeline.root)).runs.find(({ id }) => id === run.id) ?? current;
-          active = isActive(current);
+          active = isActive(current) || current.state.remote?.complete === false;
+          const note = context.json ? "" : remoteNotes(current, Date.now() / 1000).join("");
+          // Once for each time it is so: how long ago it was heard of changes with every look.
+          if (current.state.status !== told && note !== "") out.note(out.paint("dim", note));
+          told = current.state.status;
           ({ offset, bytes } = await readFrom(file, offset, whole));
           process.stdout.write(bytes);
           if (active) await new Promise((resolve) => setTimeout(resolve, pollMs));
           else if (!context.json) out.note(out.paint("dim", `${current.id}: ${reasonText(current.state.reason)}`));
         }
+        await unwatch?.();
       } else if (bytes.length === 0 && !context.json) {
-        out.note(`${run.id} has printed nothing${isActive(run) ? " yet" : ""}.`);
+        out.note([`${run.id} has printed nothing${isActive(run) ? " yet" : ""}.`, ...remoteNotes(run, Date.now() / 1000)].join(" "));
       }
     });
 }

@@ -44,5 +44,6 @@ stages:
 #   main: { from: [math], rows: 500, quality: { reward: 0.7 }, diversity: minhash }
 # targets:
 #   gpu: { kind: local, python: ~/envs/trl/bin/python } # then \`on: gpu\` in a stage
+#   box: { kind: ssh, host: gpu-box, dir: ~/seesaw, python: ~/envs/trl/bin/python }
 `;
 }

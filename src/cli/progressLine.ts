@@ -1,5 +1,6 @@
 import { formatCount, formatDuration, formatNumber } from "../domain/format.ts";
 import { runSeconds } from "../domain/run/reduceRun.ts";
+import { queuedText, unreachableText } from "../domain/run/remoteText.ts";
 import type { RunRecord } from "../storage/runs/runStore.ts";
 import { oneLine, padTo, textWidth, type Output } from "./output.ts";
 
@@ -78,6 +79,8 @@ export class ProgressLine {
 
 /** `math: step 40/80, loss 0.412, 12,345 tokens/s, ETA 9 s, training` */
 export function plainText({ stage, state }: Pick<RunRecord, "stage" | "state">): string {
+  const far = farText(state);
+  if (far !== null) return `${stage}: ${[far, state.total > 0 ? `step ${state.step}/${state.total}` : ""].filter((part) => part !== "").join(", ")}`;
   const parts = [
     state.total > 0 ? `step ${state.step}/${state.total}` : state.status,
     state.loss === null ? "" : `loss ${formatNumber(state.loss, 3)}`,
@@ -88,7 +91,17 @@ export function plainText({ stage, state }: Pick<RunRecord, "stage" | "state">):
   return `${stage}: ${parts.filter((part) => part !== "").join(", ")}`;
 }
 
+/** What only a run on another machine is: waiting in a queue, out of reach, or asked for and not begun. */
+function farText({ status, remote, lastSeq }: RunRecord["state"]): string | null {
+  if (remote === null) return null;
+  if (status === "queued") return queuedText(remote);
+  if (status === "unreachable") return unreachableText(remote, Date.now() / 1000);
+  return status === "starting" && lastSeq === 0 ? `submitted to ${remote.target}` : null;
+}
+
 function phaseText({ state }: RunRecord): string {
+  const far = farText(state);
+  if (far !== null) return far;
   if (state.status === "stopping") return "stopping";
   return state.phase === null ? "starting" : (phases[state.phase] ?? state.phase);
 }

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { resolve } from "node:path";
 import { formatCount, formatPercent, formatPlural } from "../domain/format.ts";
-import { coverageText, leftOutText } from "../domain/rows/bufferText.ts";
+import { coverageText, leftOutText, nearnessText } from "../domain/rows/bufferText.ts";
 import { joinMembership, ReplayMembership, type RowMembership } from "../domain/rows/membership.ts";
 import type { RowIndex } from "../storage/rows/rowIndex.ts";
 import { AppError } from "../util/errors.ts";
@@ -45,7 +45,7 @@ function showBuffers({ out, json }: CommandContext, { summaries, problems }: Awa
       leftOutText(dropped),
     ]);
     out.print(table(["stage", "buffer", "rows", "since", "share", "draws", "distinct", "left out"], rows, { right: [2, 4, 5, 6], out }));
-    for (const { buffer, coverage = [] } of summaries) for (const line of coverage) out.print(`${buffer}: ${coverageText(line)}.`);
+    for (const { buffer, coverage = [], nearness = [] } of summaries) for (const line of [...nearness.map(nearnessText), ...coverage.map(coverageText)]) out.print(`${buffer}: ${line}.`);
   }
   for (const problem of problems) out.note(out.paint("yellow", problem));
 }
@@ -65,7 +65,7 @@ async function showFile({ out, json, services }: CommandContext, path: string, m
       rows: summary.rows,
       unreadable: summary.unreadable,
       in_replay: found.length,
-      members: shown.map(({ line, relation, label, memberships }) => ({ line, relation, label, memberships: memberships.map(({ buffer, since, run, stage, draws, firstStep, lastStep, row }) => ({ buffer, since, run, stage, draws, first_step: firstStep, last_step: lastStep, hash: row.hash })) })),
+      members: shown.map(({ line, relation, label, memberships }) => ({ line, relation, label, memberships: memberships.map(({ buffer, since, run, stage, draws, firstStep, lastStep, row }) => ({ buffer, since, run, stage, draws, first_step: firstStep, last_step: lastStep, hash: row.hash, ...(row.near !== undefined && { near: row.near }) })) })),
       notes: summary.notes,
       problems: [...problems, ...bad],
     });

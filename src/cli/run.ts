@@ -10,6 +10,7 @@ import { spawnDetached } from "../targets/spawn.ts";
 import { AppError } from "../util/errors.ts";
 import { ChainView } from "./chainView.ts";
 import type { CommandContext, ContextOf } from "./context.ts";
+import { showDryRun } from "./dryRun.ts";
 import { Interrupts } from "./interrupts.ts";
 
 interface RunOptions {
@@ -18,8 +19,12 @@ interface RunOptions {
   detach?: boolean;
   resume?: boolean;
   python?: string;
+  dryRun?: boolean;
   failOn?: "drifting" | "confirmed";
 }
+
+/** How long other machines may take to say how their runs are, in ms. */
+const askMs = 30_000;
 
 const help = `
 Stages run detached: closing this terminal, or Ctrl-C, leaves the running stage alone, and \`seesaw status\`,
@@ -29,6 +34,7 @@ that was left goes on with \`seesaw run --all\`: what is up to date is skipped, 
 Examples:
   seesaw run --all                 the whole chain; stages that are up to date are skipped
   seesaw run math                  one stage
+  seesaw run math --dry-run        what that would do, on whatever target; nothing is done
   seesaw run math search --force   two stages, even if nothing changed
   seesaw run tool --resume         go on from the last checkpoint of its newest unfinished run
   seesaw run --all --detach        start and return; output in .seesaw/chain.log
@@ -46,6 +52,7 @@ export function addRun(program: Command, contextOf: ContextOf): void {
     .option("--resume", "go on with the newest unfinished run of the stage")
     .option("-d, --detach", "return as soon as it has started")
     .option("--python <path>", "the Python to use (default: SEESAW_PYTHON, the target's, .venv, PATH)")
+    .option("--dry-run", "show the exact commands, files and job script instead; nothing is started or copied")
     .addOption(new Option("--fail-on <state>", "exit 1 when a flag is in this state at the end").choices(["drifting", "confirmed"]))
     .addHelpText("after", help)
     .action(async (named: string[], options: RunOptions, command: Command) => {
@@ -54,20 +61,22 @@ export function addRun(program: Command, contextOf: ContextOf): void {
       const loaded = await context.load({ files: options.all === true });
       const pipeline = requirePipeline(loaded);
       const stages = chosenStages(pipeline, named, options);
+      if (options.dryRun) return showDryRun(context, pipeline, loaded, stages, context.startOptions(options.python));
       if (options.detach && (stages.length > 1 || options.all)) return detachChain(context, pipeline);
       const interrupts = new Interrupts();
       const view = new ChainView(context, pipeline, interrupts, await context.services.reportCard());
       try {
-        const start = context.startOptions(options.python, interrupts.signal);
+        const start = { ...context.startOptions(options.python, interrupts.signal), onCopy: view.copying };
         if (options.detach || options.resume) {
           const stage = stages[0] ?? "";
           view.announce(stage);
+          await context.services.remotes.refresh(pipeline.root, { signal: AbortSignal.any([interrupts.signal, AbortSignal.timeout(askMs)]) });
           const run = options.resume
             ? await context.services.launcher.resumeRun(pipeline.root, await unfinished(context, pipeline, stage), start)
             : await context.services.launcher.startStage(pipeline, loaded.diagnostics, stage, start);
           view.show({ type: "started", stage, run });
           if (options.detach) return view.detached(stage, run.id);
-          const ended = await followRun(context.services.runs, pipeline.root, run.id, (state) => view.show({ type: "progress", stage, run: state }), interrupts.signal);
+          const ended = await followRun(context.services.runs, pipeline.root, run.id, (state) => view.show({ type: "progress", stage, run: state }), interrupts.signal, context.services.remotes);
           view.show({ type: "finished", stage, run: ended });
           return view.result({ runs: [ended], failed: ended.state.status === "done" ? null : ended }, options.failOn);
         }
@@ -85,12 +94,13 @@ export function addRun(program: Command, contextOf: ContextOf): void {
     });
 }
 
-function chosenStages(pipeline: Pipeline, named: string[], { all, resume }: RunOptions): string[] {
+function chosenStages(pipeline: Pipeline, named: string[], { all, resume, detach, dryRun }: RunOptions): string[] {
   for (const id of named) stageOf(pipeline, id);
   const ids = pipeline.stages.map(({ id }) => id);
   if (all && named.length > 0) throw new AppError("usage", "Give either --all or names of stages, not both.");
   const chosen = all || (named.length === 0 && ids.length === 1) ? ids : ids.filter((id) => named.includes(id));
   if (chosen.length === 0) throw new AppError("usage", `Name the stages to run (${ids.join(", ")}), or give --all.`);
+  if (dryRun && (resume || detach)) throw new AppError("usage", "--dry-run shows how a new run would start: leave --resume and --detach out.");
   if (resume && chosen.length !== 1) throw new AppError("usage", "--resume takes exactly one stage.");
   return chosen;
 }

@@ -4,9 +4,11 @@ import { compareCost, measuredPeak } from "../domain/cost/measured.ts";
 import { formatBytes, formatDuration, formatNumber, formatPlural } from "../domain/format.ts";
 import { runSeconds } from "../domain/run/reduceRun.ts";
 import { reasonText } from "../domain/run/reasonText.ts";
+import { queuedText, unreachableText } from "../domain/run/remoteText.ts";
 import type { RunRecord } from "../storage/runs/runStore.ts";
 import { isActive } from "../targets/launcher.ts";
-import type { ContextOf } from "./context.ts";
+import { messageOf } from "../util/errors.ts";
+import type { CommandContext, ContextOf } from "./context.ts";
 import { stageOfRunId } from "./runChoice.ts";
 import { oneLine, table, type Output } from "./output.ts";
 
@@ -15,11 +17,13 @@ export function addStatus(program: Command, contextOf: ContextOf): void {
     .command("status")
     .description("the stages of the chain and the state of their runs")
     .option("--runs", "all runs, newest first, instead of the newest of each stage")
+    .option("--no-refresh", "do not ask other machines how their runs are; show what was heard last")
     .addHelpText("after", "\nExamples:\n  seesaw status\n  seesaw status --runs --json")
-    .action(async (options: { runs?: boolean }, command: Command) => {
+    .action(async (options: { runs?: boolean; refresh: boolean }, command: Command) => {
       const context = contextOf(command);
       const { out } = context;
       const pipeline = await context.pipeline();
+      if (options.refresh) await askTargets(context, pipeline.root);
       const { runs, unreadable } = await context.services.runs.list(pipeline.root);
       const chain = buildChain(pipeline, runs);
       if (context.json) {
@@ -37,19 +41,21 @@ export function addStatus(program: Command, contextOf: ContextOf): void {
             const newest = runs.find((run) => run.stage === stage.id);
             const checkpoint = chain.checkpoints.find((one) => one.stage === stage.id);
             const name = `M${stage.index} ${stage.id}`;
-            if (!newest) return [name, unreadable.some(({ id }) => stageOfRunId(id) === stage.id) ? out.paint("yellow", "unreadable") : out.paint("dim", "not run yet"), "", "", "", "", ""];
+            if (!newest) return [name, unreadable.some(({ id }) => stageOfRunId(id) === stage.id) ? out.paint("yellow", "unreadable") : out.paint("dim", "not run yet"), "", "", "", "", "", ""];
             const cells = runCells(newest, name, out);
             if (checkpoint?.status === "stale" && newest.state.status === "done") cells[1] = out.paint("yellow", "stale");
             return cells;
           });
       if (shown.length === 0 && options.runs) out.print(`No runs yet in ${pipeline.root}: start with \`seesaw run --all\`.`);
       else {
-        // Only where there is one: runs tell their peak since `cost.measured`.
-        const names = [options.runs ? "run" : "stage", "state", "step", "loss", "took", "peak memory", "flags"];
-        const columns = names.flatMap((_, column) => (column === 5 && rows.every((row) => row[5] === "") ? [] : [column]));
-        out.print(table(columns.map((column) => names[column] ?? ""), rows.map((row) => columns.map((column) => row[column] ?? "")), { right: [2, 3, 4], out }));
+        // Only where there is one: runs tell their peak since `cost.measured`, and their target where that is another machine.
+        const names = [options.runs ? "run" : "stage", "state", "on", "step", "loss", "took", "peak memory", "flags"];
+        const columns = names.flatMap((name, column) => (["on", "peak memory"].includes(name) && rows.every((row) => (row[column] ?? "") === "") ? [] : [column]));
+        const right = columns.flatMap((column, place) => (["step", "loss", "took"].includes(names[column] ?? "") ? [place] : []));
+        out.print(table(columns.map((column) => names[column] ?? ""), rows.map((row) => columns.map((column) => row[column] ?? "")), { right, out }));
       }
       for (const checkpoint of chain.checkpoints) if (checkpoint.status === "stale") out.note(out.paint("yellow", `${checkpoint.label}: ${checkpoint.reason ?? "stale"}`));
+      for (const run of shown as RunRecord[]) for (const line of remoteNotes(run, Date.now() / 1000)) out.note(out.paint("yellow", line));
       for (const run of shown as RunRecord[]) {
         if (!isActive(run) && run.state.status !== "done") out.note(`${run.stage}: ${oneLine(reasonText(run.state.reason), 400)} \`seesaw run ${run.stage} --resume\` goes on with it.`);
       }
@@ -62,7 +68,29 @@ export function addStatus(program: Command, contextOf: ContextOf): void {
     });
 }
 
-const colours = { done: "green", running: "cyan", starting: "cyan", stopping: "yellow", orphan: "yellow", paused: "yellow" } as const;
+/** Hears how the runs on other machines are. One that cannot be reached is shown as it was last heard of, so this waits only so long. */
+async function askTargets(context: CommandContext, root: string): Promise<void> {
+  const limit = AbortSignal.timeout(askMs);
+  context.out.rewrite("asking other machines how their runs are");
+  await context.services.remotes.refresh(root, { signal: limit }).catch((error: unknown) => context.log.info(messageOf(error)));
+  context.out.rewrite("");
+}
+
+/** What there is to say of a run that waits in a queue, or whose machine does not answer. */
+export function remoteNotes({ stage, state }: Pick<RunRecord, "stage" | "state">, now: number): string[] {
+  const { remote } = state;
+  if (remote === null) return [];
+  const job = remote.job === null ? "" : `, job ${remote.job}`;
+  if (state.status === "queued") return [`${stage}: ${queuedText(remote)} (${remote.address}${job}). It starts there by itself.`];
+  if (state.status !== "unreachable") return [];
+  const heard = remote.heard === null ? "it was not heard of yet" : `heard of ${formatDuration(Math.max(0, now - remote.heard))} ago`;
+  const last = remote.unreachable?.last ?? "unknown";
+  const step = state.total > 0 && state.step > 0 ? ` at step ${state.step} of ${state.total}` : "";
+  return [`${stage}: ${unreachableText(remote, now)} (${remote.address}${job}): ${oneLine(remote.unreachable?.message ?? "", 400)} Last known: ${last}${step}, ${heard}; it may well go on there.`];
+}
+
+const askMs = 20_000;
+const colours = { done: "green", running: "cyan", starting: "cyan", queued: "cyan", unreachable: "yellow", stopping: "yellow", orphan: "yellow", paused: "yellow" } as const;
 
 function runCells(run: RunRecord, name: string, out: Output): string[] {
   const { state } = run;
@@ -74,6 +102,7 @@ function runCells(run: RunRecord, name: string, out: Output): string[] {
   return [
     name,
     out.paint(colour, state.status),
+    state.remote?.target ?? "",
     state.total > 0 ? `${state.step}/${state.total}` : "",
     state.loss === null ? "" : formatNumber(state.loss, 3),
     took === null ? "" : formatDuration(took),
@@ -114,6 +143,8 @@ export function runJson({ id, stage, dir, spec, state }: RunRecord): object {
     predicted: spec.predicted ?? null,
     measured: state.cost === null ? null : { ...state.cost, model_bytes: measuredPeak(state.cost) },
     reason: state.reason,
+    target: spec.target.id,
+    remote: state.remote,
     checkpoints: state.checkpoints.map(({ step, path, kind, final, weightsHash, bytes }) => ({ step, path, kind, final, weights_hash: weightsHash, bytes, size: formatBytes(bytes) })),
     flags: state.flags,
     warnings: state.warnings,

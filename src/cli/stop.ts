@@ -6,6 +6,9 @@ import { AppError } from "../util/errors.ts";
 import { chooseRun } from "./runChoice.ts";
 import type { ContextOf } from "./context.ts";
 
+/** How long other machines may take to say how their runs are, in ms. */
+const askMs = 30_000;
+
 export function addStop(program: Command, contextOf: ContextOf): void {
   program
     .command("stop")
@@ -17,6 +20,7 @@ export function addStop(program: Command, contextOf: ContextOf): void {
       const context = contextOf(command);
       const { out, services } = context;
       const pipeline = await context.pipeline();
+      await services.remotes.refresh(pipeline.root, { signal: AbortSignal.timeout(askMs) });
       const active = (await services.runs.list(pipeline.root)).runs.filter(isActive);
       const chosen = named === undefined ? active : [await chooseRun(services, pipeline, named)];
       const first = chosen[0];
@@ -26,7 +30,7 @@ export function addStop(program: Command, contextOf: ContextOf): void {
       for (const run of chosen) {
         await services.launcher.stopRun(pipeline.root, run.id, context.startOptions(undefined));
         out.rewrite(`stopping ${run.id}`);
-        ended.push(await followRun(services.runs, pipeline.root, run.id, () => {}));
+        ended.push(await followRun(services.runs, pipeline.root, run.id, () => {}, undefined, services.remotes));
       }
       if (context.json) out.json({ v: 1, stopped: ended.map(({ id, stage, state }) => ({ id, stage, status: state.status, step: state.step })) });
       else for (const { id, state } of ended) out.print(`${id}: ${state.status} at step ${state.step}`);

@@ -1,6 +1,7 @@
 import * as vscode from "vscode";
 import { fromName } from "../domain/run/chain.ts";
-import type { Pipeline, Stage } from "../domain/pipeline/pipelineModel.ts";
+import type { Pipeline, Stage, Target } from "../domain/pipeline/pipelineModel.ts";
+import { targetAddress } from "../domain/targets/targetList.ts";
 import { AppError } from "../util/errors.ts";
 import type { RunRecord } from "../storage/runs/runStore.ts";
 import { t } from "../util/l10n.ts";
@@ -47,9 +48,15 @@ export async function chooseTarget(chosen: ChosenStage): Promise<ChosenStage | u
   const { pipeline, stage } = chosen;
   if (pipeline.targets.length < 2) return chosen;
   const own = (id: string): boolean => id === stage.on;
-  const items = [...pipeline.targets].sort((a, b) => Number(own(b.id)) - Number(own(a.id))).map(({ id, kind, python }) => ({ label: id, description: own(id) ? t("as the file says") : "", detail: python ?? kind }));
+  const items = [...pipeline.targets].sort((a, b) => Number(own(b.id)) - Number(own(a.id))).map((target) => ({ label: target.id, description: own(target.id) ? t("as the file says") : "", detail: [targetAddress(target), ...(target.python === null ? [] : [target.python])].join(" · ") }));
   const picked = await vscode.window.showQuickPick(items, { title: t("Run {0}", stage.id), placeHolder: t("On which target?"), matchOnDetail: true });
   return picked === undefined ? undefined : onTarget(chosen, picked.label);
+}
+
+/** The machine a stage runs on, where that is another one; null for this machine. */
+export function placeOf({ pipeline, stage }: Pick<ChosenStage, "pipeline" | "stage">): Exclude<Target, { kind: "local" }> | null {
+  const target = pipeline.targets.find(({ id }) => id === stage.on);
+  return target === undefined || target.kind === "local" ? null : target;
 }
 
 /** The same stage on another target, for this once: the file stays as it is. */

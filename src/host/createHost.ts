@@ -1,5 +1,6 @@
 import * as vscode from "vscode";
 import type { CommandId } from "../ids.ts";
+import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import type { ReportCard } from "../protocol/reportCard.ts";
 import type { DriftAction, ToWebview } from "../protocol/webview.ts";
 import type { DatasetReader } from "../storage/datasets/datasetReader.ts";
@@ -9,8 +10,9 @@ import type { Launcher } from "../targets/launcher.ts";
 import { requirePython } from "../targets/python.ts";
 import type { QueueStore } from "../targets/queueStore.ts";
 import type { RunnerSetup } from "../targets/runnerSetup.ts";
+import type { TargetDesk } from "../targets/targetDesk.ts";
 import { DisposableStore } from "../util/disposable.ts";
-import { messageOf } from "../util/errors.ts";
+import { AppError, messageOf } from "../util/errors.ts";
 import { registerTools } from "./agents/registerTools.ts";
 import { ArenaPanel, type ArenaPanelHost } from "./arena/arenaPanel.ts";
 import { setContext } from "./contextKeys.ts";
@@ -28,6 +30,7 @@ import { LiveScoring, type LiveHost } from "./live/liveScoring.ts";
 import { RowSurfaces } from "./rows/rowSurfaces.ts";
 import { FlagFixes } from "./pipelineFile/flagFixes.ts";
 import { StageLensProvider } from "./pipelineFile/stageLensProvider.ts";
+import { RemoteRuns, type RunsElsewhere } from "./remoteRuns.ts";
 import { RunFollower } from "./runFollower.ts";
 import { RunQueue } from "./runQueue.ts";
 import { startOptions, startQueued, type RunCommandHost } from "./runStage.ts";
@@ -35,9 +38,11 @@ import { LinkHandler } from "./sharing/linkCommands.ts";
 import type { ScoreSource } from "./sharing/scores.ts";
 import { SkillsTree } from "./skills/skillsTree.ts";
 import { StagesTree } from "./stagesTree.ts";
+import { TargetsTree } from "./targets/targetsTree.ts";
+import { TextPages } from "./textPages.ts";
 import { WeightsPanel } from "./weights/weightsPanel.ts";
 import type { WeightsHost } from "./weights/weightsSession.ts";
-import { WorkspaceModel } from "./workspaceModel.ts";
+import { WorkspaceModel, type PipelineView } from "./workspaceModel.ts";
 import { WorkspacePipelines } from "./workspacePipelines.ts";
 
 /** What the host takes from the composition root. */
@@ -58,6 +63,10 @@ export interface HostServices {
   openDataset(path: string): Promise<DatasetReader>;
   weights: { drift: WeightsHost["drift"] };
   confirmer: ConfirmHost["confirmer"];
+  /** Asks targets what they have; loads their adapters on first use. */
+  targetDesk: Pick<TargetDesk, "check" | "loginArgv">;
+  /** Follows runs on other machines. */
+  remotes: RunsElsewhere;
   /** Loads what an arena needs on first use. */
   arena: ArenaPanelHost["desk"];
   scorer: LiveHost["scorer"];
@@ -75,6 +84,10 @@ export interface Host extends RunCommandHost {
   datasets: DatasetEditors;
   weights: WeightsPanel;
   arena: ArenaPanel;
+  targets: TargetsTree;
+  remoteRuns: RemoteRuns;
+  /** The ssh command that logs in to a host in a terminal. */
+  loginArgv(host: string): Promise<string[]>;
   rows: RowSurfaces;
   live: LiveScoring;
   /** For what is exported and told to agents. */
@@ -128,9 +141,19 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
   // Before what shows it: they say of a run's end whether it paused the queue.
   store.add(model.onDidChange(() => void queue.update()));
   store.add(queue.follow());
-  const commandHost: RunCommandHost = { model, launcher: services.launcher, queue, startOptions: (view) => startOptions(view, log), countRows: services.countRows, costSummary: (pipeline, stage, signal) => services.costs.summary(pipeline, stage, signal), log };
+  const pages = store.add(new TextPages());
+  const commandHost: RunCommandHost = { showDryRun: async (chosen) => (await import("./targets/dryRun.ts")).showDryRun(commandHost, pages, chosen), model, launcher: services.launcher, queue, startOptions: (view) => startOptions(view, log), countRows: services.countRows, costSummary: (pipeline, stage, signal) => services.costs.summary(pipeline, stage, signal), log };
   const tree = store.add(new StagesTree(model, queue));
+  const remoteRuns = store.add(new RemoteRuns(model, services.remotes, log));
   const skills = store.add(new SkillsTree(model));
+  const targets = store.add(
+    new TargetsTree({
+      model,
+      check: async (view, id, signal) => services.targetDesk.check(shownOf(view), id, { ...(await startOptions(view, log)), signal }),
+      trusted: () => vscode.workspace.isTrusted,
+      log,
+    }),
+  );
   const lenses = store.add(new StageLensProvider(model, queue));
   const drift = store.add(new DriftView(extension, driftHost));
   const driftEditors = store.add(new DriftEditors(extension, driftHost));
@@ -161,7 +184,7 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
       views: () => model.views(),
       desk: () => services.arena(),
       startOptions: (view) => startOptions(view, log),
-      python: async (pipeline, options) => requirePython(await services.launcher.python(pipeline, pipeline.stages[0]?.id ?? "", options)).command,
+      python: async (pipeline, options) => requirePython(await services.launcher.localPython(pipeline, pipeline.stages[0]?.id ?? "", options)).command,
       openLine: (file, line) => void openLine(file, line),
       showLog: () => log.show(),
       log,
@@ -216,12 +239,21 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
     datasets,
     weights,
     arena,
+    targets,
+    remoteRuns,
+    loginArgv: (machine) => services.targetDesk.loginArgv(machine),
     rows,
     live,
     openDriftSession: (post) => new DriftSession(driftHost, post),
     ready,
   };
   return host;
+}
+
+/** The pipeline as it is shown: a target is checked as it stood when the file had no errors. */
+function shownOf({ shown, label }: PipelineView): Pipeline {
+  if (shown === null) throw new AppError("bad-pipeline", vscode.l10n.t("{0} has errors: see the Problems view.", label));
+  return shown;
 }
 
 async function search(pipelines: WorkspacePipelines, model: WorkspaceModel, log: LogChannel): Promise<void> {

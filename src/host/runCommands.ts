@@ -1,4 +1,7 @@
 import * as vscode from "vscode";
+import { copyText } from "../domain/targets/copyText.ts";
+import type { StartedRun } from "../targets/launcher.ts";
+import type { RunRecord } from "../storage/runs/runStore.ts";
 import { recipeArgv } from "../targets/runnerEnv.ts";
 import { t } from "../util/l10n.ts";
 import { chooseRun } from "./choices.ts";
@@ -16,15 +19,24 @@ export async function stopRun(host: RunCommandHost, target?: NodeTarget): Promis
   const { view, run } = chosen;
   const stop = t("Stop Run");
   const last = run.state.checkpoints.at(-1)?.step;
-  const detail = `${t("It is at {0}.", runLine(run.state))} ${last === undefined ? t("It has saved no checkpoint yet.") : t("It can be resumed from its checkpoint at step {0}.", last)}`;
+  const detail = `${standing(run.state)} ${last === undefined ? t("It has saved no checkpoint yet.") : t("It can be resumed from its checkpoint at step {0}.", last)}`;
   if ((await vscode.window.showWarningMessage(t("Stop {0}?", run.stage), { modal: true, detail }, stop)) !== stop) return;
   try {
-    await host.launcher.stopRun(rootOf(view), run.id, await host.startOptions(view));
+    const options = await host.startOptions(view);
+    // Here that is a moment; another machine has to answer first.
+    const location = run.state.remote === null ? vscode.ProgressLocation.Window : vscode.ProgressLocation.Notification;
+    await vscode.window.withProgress({ location, title: t("Stopping {0}", run.stage) }, () => host.launcher.stopRun(rootOf(view), run.id, options));
   } catch (error) {
     await showFailure(t("Stop {0}", run.stage), error, host.log);
   } finally {
     await host.model.refresh();
   }
+}
+
+/** Where a run is that is about to be stopped, as a sentence. */
+function standing(state: RunRecord["state"]): string {
+  if (state.status === "queued") return t("It is {0}; its job is taken out of the queue.", runLine(state));
+  return state.status === "unreachable" ? t("It is {0}; its machine has to answer before it can be stopped.", runLine(state)) : t("It is at {0}.", runLine(state));
 }
 
 /** Goes on with a run that ended before it was done. */
@@ -36,11 +48,16 @@ export async function resumeRun(host: RunCommandHost, target?: NodeTarget): Prom
   try {
     await host.queue.update();
     const item = { file: view.uri.fsPath, stage: run.stage, resume: run.id };
-    await startOrQueue(host, item, host.queue.busy ? host.queue.live() : null, async () =>
-      vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: t("Resuming {0}", run.stage) }, async () =>
-        host.launcher.resumeRun(rootOf(view), run.id, await host.startOptions(view)),
-      ),
-    );
+    const go = async (): Promise<StartedRun> =>
+      vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: t("Resuming {0}", run.stage), cancellable: run.state.remote !== null }, async (report, token) => {
+        const abort = new AbortController();
+        token.onCancellationRequested(() => abort.abort());
+        const onCopy = (what: string, copied: number, total: number): void => report.report({ message: copyText(what, copied, total) });
+        return host.launcher.resumeRun(rootOf(view), run.id, { ...(await host.startOptions(view)), signal: abort.signal, onCopy });
+      });
+    // The queue is of this machine; others have their own.
+    if (run.state.remote !== null) await go();
+    else await startOrQueue(host, item, host.queue.busy ? host.queue.live() : null, go);
   } catch (error) {
     await showFailure(t("Resume {0}", run.stage), error, host.log);
   } finally {

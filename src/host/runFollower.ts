@@ -6,7 +6,8 @@ import { messageOf } from "../util/errors.ts";
 import { t } from "../util/l10n.ts";
 import type { Log } from "../util/log.ts";
 import type { RunQueue } from "./runQueue.ts";
-import { endText, isLive, runLine, statusBarText } from "./runWords.ts";
+import { endText, isLive, runLine, statusBarText, whereLines } from "./runWords.ts";
+import { liveIcon } from "./stageNodes.ts";
 import type { WorkspaceModel } from "./workspaceModel.ts";
 
 /**
@@ -67,8 +68,8 @@ export class RunFollower implements vscode.Disposable {
     const [first, ...others] = live;
     if (first === undefined) return this.showPause();
     const more = [...(others.length === 0 ? [] : [t("{0} more", others.length)]), ...(this.queue.waiting.length === 0 ? [] : [t("{0} queued", this.queue.waiting.length)])];
-    this.item.text = `$(sync~spin) ${[statusBarText(first.stage, first.state), ...more].join(" · ")}`;
-    this.item.tooltip = [...live.map((run) => `${run.stage}: ${runLine(run.state)}`), ...this.queue.waiting.map(({ stage }, index) => `${stage}: ${t("queued · position {0}", index + 1)}`), t("Click to see the stages.")].join("\n");
+    this.item.text = `$(${liveIcon(first.state.status)}) ${[statusBarText(first.stage, first.state), ...more].join(" · ")}`;
+    this.item.tooltip = [...live.flatMap((run) => [`${run.stage}: ${runLine(run.state)}`, ...whereLines(run.state)]), ...this.queue.waiting.map(({ stage }, index) => `${stage}: ${t("queued · position {0}", index + 1)}`), t("Click to see the stages.")].join("\n");
     this.item.accessibilityInformation = { label: `Seesaw: ${first.stage}, ${runLine(first.state)}`, role: "button" };
     this.item.show();
   }

@@ -110,9 +110,13 @@ export class RunQueue implements QueueView {
     return this.live().length > 0 || this.starting !== null || this.outside.length > 0;
   }
 
-  /** The runs that stand in the way of another one. */
+  /** The runs that stand in the way of another one: those of this machine, and what something in the queue waits for elsewhere. */
   live(): RunRecord[] {
-    return this.deps.runs().filter((run) => run.spec.target.kind === "local" && isLive(run.state.status));
+    return this.deps.runs().filter(({ dir, spec, state }) => isLive(state.status) && (spec.target.kind === "local" || this.isAwaited(dir)));
+  }
+
+  private isAwaited(dir: string): boolean {
+    return [...this.seen].some(([file, { waiting, behind }]) => waiting.length > 0 && behind.some(({ run }) => join(dirname(file), run) === dir));
   }
 
   /** True when this run's end is why the queue waits. */

@@ -1,5 +1,7 @@
 import * as vscode from "vscode";
 import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
+import { targetAddress } from "../domain/targets/targetList.ts";
+import { copyText } from "../domain/targets/copyText.ts";
 import { needsRows, plannedSteps } from "../domain/run/plannedSteps.ts";
 import { staleAfter } from "../domain/run/staleAfter.ts";
 import type { RunRecord } from "../storage/runs/runStore.ts";
@@ -10,11 +12,11 @@ import { readSetting } from "../config.ts";
 import { AppError, messageOf } from "../util/errors.ts";
 import { t } from "../util/l10n.ts";
 import type { Log } from "../util/log.ts";
-import { chooseStage, chooseTarget, type ChosenStage } from "./choices.ts";
+import { chooseStage, chooseTarget, placeOf, type ChosenStage } from "./choices.ts";
 import { showFailure } from "./errorMessages.ts";
 import { pythonCandidates } from "./pythonExtensions.ts";
 import { queuePosition, type QueuedStage, type RunQueue } from "./runQueue.ts";
-import { runLine } from "./runWords.ts";
+import { isLive, runLine } from "./runWords.ts";
 import { commandText, stageDetail, type StagePreview } from "./stageDetail.ts";
 import type { NodeTarget } from "./stageNodes.ts";
 import type { PipelineView, WorkspaceModel } from "./workspaceModel.ts";
@@ -30,6 +32,8 @@ export interface RunCommandHost {
   countRows(path: string, signal: AbortSignal): Promise<number>;
   /** What a stage will need and take, in a few sentences. */
   costSummary(pipeline: Pipeline, stage: string, signal: AbortSignal): Promise<string[]>;
+  /** Opens a page with what starting a stage would do. */
+  showDryRun(chosen: ChosenStage): Promise<void>;
   log: Log;
 }
 
@@ -47,19 +51,35 @@ export async function runStage(host: RunCommandHost, target?: NodeTarget): Promi
     const current = await saved(host, chosen);
     const item = { file: current.view.uri.fsPath, stage: current.stage.id };
     await host.queue.update();
-    const ahead = host.queue.live();
-    const { busy } = host.queue;
+    const { ahead, busy } = turnOf(host, current);
     const position = queuePosition(host.queue, item.file, item.stage);
     if (busy && position !== null) return void sayQueued(item.stage, position);
     // What waits its turn is started by the file as it stands then, so only what starts now can go elsewhere.
     const wanted = busy ? current : await chooseTarget(current);
-    if (wanted === undefined || !(await confirmed(await preview(host, wanted, ahead)))) return;
-    await startOrQueue(host, item, busy ? ahead : null, () => start(host, wanted, vscode.ProgressLocation.Notification));
+    if (wanted === undefined || !(await confirmed(host, wanted, await preview(host, wanted, ahead)))) return;
+    const go = (): Promise<StartedRun> => start(host, wanted, vscode.ProgressLocation.Notification);
+    // The queue is of this machine; others have their own.
+    if (placeOf(wanted) !== null && !busy) await go();
+    else await startOrQueue(host, item, busy ? ahead : null, go);
   } catch (error) {
     await showFailure(title, error, host.log);
   } finally {
     await host.model.refresh();
   }
+}
+
+/**
+ * What a stage has to wait for: what runs here, unless it runs elsewhere, and on whatever machine the stages whose checkpoints
+ * it needs. `busy`: it has to wait, be it for something that has no run yet.
+ */
+export function turnOf({ queue }: Pick<RunCommandHost, "queue">, { view, pipeline, stage }: ChosenStage): { ahead: RunRecord[]; busy: boolean } {
+  const parents = new Set([stage.from, ...stage.references.map((name) => name.replace(/@\d+$/, ""))]);
+  const away = placeOf({ pipeline, stage }) !== null;
+  const here = away ? [] : queue.live();
+  const needed = view.listing.runs.filter((run) => parents.has(run.stage) && isLive(run.state.status) && !here.some(({ dir }) => dir === run.dir));
+  const ahead = [...here, ...needed];
+  const waited = [...parents].some((id) => id !== null && (queuePosition(queue, view.uri.fsPath, id) !== null || queue.starting?.stage === id));
+  return { ahead, busy: ahead.length > 0 || waited || (!away && queue.busy) };
 }
 
 /** Starts now, or waits behind `ahead`. When something else began while the person was asked, it waits, and they are told. */
@@ -118,6 +138,7 @@ async function saved(host: RunCommandHost, chosen: ChosenStage): Promise<ChosenS
 
 export async function preview(host: RunCommandHost, { view, pipeline, stage }: ChosenStage, ahead: readonly RunRecord[]): Promise<StagePreview> {
   return vscode.window.withProgress({ location: vscode.ProgressLocation.Window, title: `$(loading~spin) ${t("Checking what {0} needs", stage.id)}` }, async () => {
+    const place = placeOf({ pipeline, stage });
     const parent = stage.from;
     const awaited = parent !== null && (ahead.some((run) => run.stage === parent) || host.queue.starting?.stage === parent || queuePosition(host.queue, view.uri.fsPath, parent) !== null);
     const outlook = await host.launcher.outlook(pipeline, stage.id).catch((error: unknown) => {
@@ -126,9 +147,10 @@ export async function preview(host: RunCommandHost, { view, pipeline, stage }: C
     });
     if (outlook !== null && outlook.active !== null) throw new AppError("already-running", t("{0} is already running: {1}.", stage.id, runLine(outlook.active.state)));
     const python = requirePython(await host.launcher.python(pipeline, stage.id, await host.startOptions(view)));
-    const folder = `.seesaw/runs/${stage.id}-<time>`;
+    const folder = place === null ? `.seesaw/runs/${stage.id}-<time>` : `${place.dir}/runs/${stage.id}-<time>`;
     const starting = host.queue.starting;
     return {
+      place: place === null ? null : { target: place.id, address: targetAddress(place), dir: place.dir },
       stage,
       start: outlook === null || awaited ? t("the last checkpoint of {0}, which is to be done by then", parent ?? "") : startWords(outlook.plan),
       upToDate: awaited ? null : outlook?.upToDate?.id ?? null,
@@ -141,7 +163,7 @@ export async function preview(host: RunCommandHost, { view, pipeline, stage }: C
       folder,
       label: view.label,
       python: t("{0} from {1}", python.version ?? "", python.how).trim(),
-      ahead: ahead.length > 0 ? ahead.map((run) => `${run.stage}, ${runLine(run.state)}`) : starting === null ? host.queue.elsewhere : [t("{0}, starting", starting.stage)],
+      ahead: ahead.length > 0 ? ahead.map((run) => `${run.stage}, ${runLine(run.state)}`) : place !== null ? (awaited ? [parent] : []) : starting === null ? host.queue.elsewhere : [t("{0}, starting", starting.stage)],
     };
   });
 }
@@ -170,12 +192,14 @@ async function rowsOf(host: RunCommandHost, path: string): Promise<number | null
   }
 }
 
-/** Shows the exact command, the start checkpoint, the steps and what will be written, and asks. */
-async function confirmed(preview: StagePreview): Promise<boolean> {
+/** Shows the exact command, the start checkpoint, the steps and what will be written, and asks. Looking at the dry run starts nothing. */
+async function confirmed(host: RunCommandHost, chosen: ChosenStage, preview: StagePreview): Promise<boolean> {
   const queue = preview.ahead.length > 0;
   const go = queue ? t("Queue") : t("Start");
   const copy = t("Copy Command");
-  const answer = await vscode.window.showInformationMessage(queue ? t("Queue stage {0}?", preview.stage.id) : t("Run stage {0}?", preview.stage.id), { modal: true, detail: stageDetail(preview) }, go, copy);
+  const show = t("Show What Would Be Done");
+  const answer = await vscode.window.showInformationMessage(queue ? t("Queue stage {0}?", preview.stage.id) : t("Run stage {0}?", preview.stage.id), { modal: true, detail: stageDetail(preview) }, go, show, copy);
+  if (answer === show) await host.showDryRun(chosen);
   if (answer === copy) await vscode.env.clipboard.writeText(commandText(preview.argv));
   return answer === go;
 }
@@ -187,7 +211,8 @@ export async function start(host: RunCommandHost, { view, pipeline, stage }: Cho
     const abort = new AbortController();
     token.onCancellationRequested(() => abort.abort());
     const options = await host.startOptions(view);
-    const started = await host.launcher.startStage(pipeline, view.diagnostics, stage.id, { ...options, signal: abort.signal });
+    const onCopy = (what: string, copied: number, total: number): void => report.report({ message: copyText(what, copied, total) });
+    const started = await host.launcher.startStage(pipeline, view.diagnostics, stage.id, { ...options, signal: abort.signal, onCopy });
     for (const note of started.notes) host.log.info(note);
     return started;
   });

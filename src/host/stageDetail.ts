@@ -31,25 +31,33 @@ export interface StagePreview {
   python: string;
   /** What runs now, in one line each; when there is something, the stage is queued behind it. */
   ahead: readonly string[];
+  /** Where it runs, if not on this machine. */
+  place?: { target: string; address: string; dir: string } | null;
 }
 
 /** The text of the question before a stage starts: what it does, what it leaves, and the exact command. */
 export function stageDetail(preview: StagePreview): string {
-  const { stage, upToDate, ahead, folder, label, argv, python } = preview;
+  const { stage, upToDate, ahead, argv, python, place = null } = preview;
   return [
     ...(ahead.length === 0 ? [] : [`${t("Runs now: {0}. {1} starts when that is done; if it fails or is stopped, the queue pauses.", ahead.join("; "), stage.id)} ${queueNote()}`, ""]),
     ...(upToDate === null ? [] : [t("Up to date: {0} has the same inputs. Running again repeats it.", upToDate), ""]),
+    ...(place === null ? [] : [t("Runs on {0}: {1}.", place.target, place.address)]),
     t("Starts from {0}.", preview.start),
     stepsText(preview),
     ...preview.cost,
-    `${t("Writes checkpoints, traces and a journal to {0}, next to {1}.", folder, label)} ${overwriteText(preview)}`,
+    `${folderText(preview)} ${overwriteText(preview)}`,
     ...(preview.stale.length === 0 ? [] : [staleText(stage.id, preview.stale)]),
     "",
     commandText(argv),
     ...ownLines(preview),
     "",
-    t("Python {0}. The run goes on when this window is closed.", python),
+    place === null ? t("Python {0}. The run goes on when this window is closed.", python) : t("Python {0}. The run goes on there when this window is closed and when the connection is cut.", python),
   ].join("\n");
+}
+
+function folderText({ folder, label, place = null }: StagePreview): string {
+  if (place === null) return t("Writes checkpoints, traces and a journal to {0}, next to {1}.", folder, label);
+  return t("Copies the runner, the data and the start checkpoint to {0} where they are not there yet. Checkpoints stay there; journal, traces and log come back as they are written.", place.dir);
 }
 
 function stepsText({ stage, steps, data }: StagePreview): string {

@@ -10,7 +10,7 @@ import { t } from "../util/l10n.ts";
 import { joinPath } from "../util/paths.ts";
 import type { PipelineView } from "./workspaceModel.ts";
 import { emptyQueue, queueNote, queuePosition, type QueueView } from "./runQueue.ts";
-import { endText, isLive, isResumable, runLine, statusWords } from "./runWords.ts";
+import { endText, isLive, isResumable, runLine, statusWords, whereLines } from "./runWords.ts";
 
 /** What a command needs to know about the item it was called on. */
 export interface NodeTarget {
@@ -21,6 +21,10 @@ export interface NodeTarget {
   split?: Split;
   /** A probe of the set. */
   row?: number;
+  /** A target of `seesaw.yaml`. */
+  on?: string;
+  /** A checkpoint of the run. */
+  step?: number;
 }
 
 /** One item of the Stages tree, as data. */
@@ -37,7 +41,7 @@ export interface StageNode {
   expanded: boolean;
   target: NodeTarget;
   /** What a click does. */
-  opens: "drift" | "pipeline" | null;
+  opens: "drift" | "pipeline" | "addTarget" | "checkTarget" | "logIn" | "rayToken" | null;
 }
 
 /** The tree of all pipelines. With one pipeline its stages are the top level. */
@@ -118,8 +122,8 @@ function runNode(view: PipelineView, run: ChainRun, label: string | null): Stage
       description: `${checkpoint.kind === "adapter" ? `${t("adapter")} · ` : ""}${formatBytes(checkpoint.bytes)}`,
       tooltip: joinPath(run.dir, checkpoint.path),
       icon: { name: checkpoint.final ? "milestone" : "git-commit" },
-      context: "checkpoint",
-      target,
+      context: state.remote === null ? "checkpoint" : "checkpoint.remote",
+      target: { ...target, step: checkpoint.step },
     }),
   );
   for (const [index, warning] of state.warnings.entries()) {
@@ -130,7 +134,7 @@ function runNode(view: PipelineView, run: ChainRun, label: string | null): Stage
   return node(view, run.id, {
     label: startTime(run),
     description: runLine(state),
-    tooltip: [run.id, statusWords[state.status], endText(state)].filter(Boolean).join("\n"),
+    tooltip: [run.id, statusWords[state.status], endText(state), ...whereLines(state)].filter(Boolean).join("\n"),
     icon: statusIcon(state.status),
     context: isLive(state.status) ? "run.live" : isResumable(state.status) ? "run.resumable" : "run",
     children,
@@ -143,6 +147,7 @@ function stageTooltip(stage: Stage, newest: ChainRun | null, checkpoint: ChainCh
   if (newest !== null) lines.push(t("newest run {0}: {1}", newest.id, runLine(newest.state)));
   const reason = newest === null ? null : endText(newest.state);
   if (reason !== null) lines.push(reason);
+  if (newest !== null) lines.push(...whereLines(newest.state));
   if (checkpoint?.reason != null && newest !== null) lines.push(checkpoint.reason);
   return lines.join("\n");
 }
@@ -158,6 +163,10 @@ const error = { name: "error", color: "list.errorForeground" };
 /** The icon of a status: its shape says it, its colour only helps. */
 export function statusIcon(status: RunStatus): StageNode["icon"] {
   switch (status) {
+    case "queued":
+      return { name: "watch" };
+    case "unreachable":
+      return { name: "debug-disconnect", color: "list.warningForeground" };
     case "starting":
     case "running":
     case "stopping":
@@ -177,6 +186,12 @@ export function statusIcon(status: RunStatus): StageNode["icon"] {
     case "unknown":
       return { name: "question", color: "list.warningForeground" };
   }
+}
+
+/** The icon of a live run within text: it waits, nobody answers, or it is at work. */
+export function liveIcon(status: RunStatus): string {
+  const { name } = statusIcon(status);
+  return name === "loading~spin" ? "sync~spin" : name;
 }
 
 /** `2026-11-30 02:18 UTC`, from the run's id. */

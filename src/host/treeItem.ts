@@ -2,7 +2,7 @@ import * as vscode from "vscode";
 import type { CommandId } from "../ids.ts";
 import type { StageNode } from "./stageNodes.ts";
 
-const clicks: Record<NonNullable<StageNode["opens"]>, CommandId> = { drift: "seesaw.showDrift", pipeline: "seesaw.openPipeline" };
+const clicks: Record<NonNullable<StageNode["opens"]>, CommandId> = { drift: "seesaw.showDrift", pipeline: "seesaw.openPipeline", addTarget: "seesaw.addTarget", checkTarget: "seesaw.checkTarget", logIn: "seesaw.logIn", rayToken: "seesaw.setRayToken" };
 
 /** A node of our trees as VS Code wants it. */
 export function treeItem(node: StageNode): vscode.TreeItem {

@@ -1,5 +1,7 @@
-import { open, stat, type FileHandle } from "node:fs/promises";
-import { join } from "node:path";
+import { open, readFile, stat, type FileHandle } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { awaySentence, stepOfFolder } from "../domain/run/awayWeights.ts";
+import { parseRemoteFile } from "../domain/run/remoteFiles.ts";
 import { AppError } from "../util/errors.ts";
 import { readJsonFile } from "./jsonFile.ts";
 import { readHeader, readTensor, type TensorPlace } from "./safetensors.ts";
@@ -10,13 +12,24 @@ export async function tensorPlaces(folder: string, stem: "model" | "adapter_mode
   if (await isFile(single)) return readHeader(single);
   const index = await readJsonFile(folder, `${stem}.safetensors.index.json`);
   const map = index?.["weight_map"];
-  if (typeof map !== "object" || map === null) throw new AppError("bad-input", `${folder} has no ${stem}.safetensors. It may still be being written, or its weights are in another format.`);
+  if (typeof map !== "object" || map === null) throw new AppError("bad-input", (await elsewhere(folder)) ?? `${folder} has no ${stem}.safetensors. It may still be being written, or its weights are in another format.`);
   const places = new Map<string, TensorPlace>();
   for (const shard of new Set(Object.values(map as Record<string, string>))) {
     if (shard !== shard.replace(/[/\\]/g, "") || !(await isFile(join(folder, shard)))) throw new AppError("bad-input", `${join(folder, shard)} is missing, and the index names it.`);
     for (const [name, place] of await readHeader(join(folder, shard))) places.set(name, place);
   }
   return places;
+}
+
+/** Where the weights of a run on another machine are, which stay there until they are asked for; null for any other folder. */
+async function elsewhere(folder: string): Promise<string | null> {
+  const run = join(folder, "..", "..");
+  try {
+    const { target, address } = parseRemoteFile(await readFile(join(run, "remote.json"), "utf8"));
+    return awaySentence({ run: basename(run), step: stepOfFolder(folder), target, address });
+  } catch {
+    return null;
+  }
 }
 
 /** Reads the named tensors one after the other; every file is opened once. */

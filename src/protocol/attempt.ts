@@ -33,6 +33,10 @@ export interface AttemptProbe {
   now: number;
   boot: string;
   beat_age: number | null;
+  /** How often the heart has beaten: whether this changes tells that the agent lives, whatever the clocks say. */
+  beat?: number;
+  /** A stop was asked for. */
+  cancel?: boolean;
   started: StartedFile | null;
   exit: Record<string, unknown> | null;
 }

@@ -1,4 +1,5 @@
 import type { WireNumber } from "./numbers.ts";
+import type { SchedulerWord } from "./remote.ts";
 import type { Split } from "./runSpec.ts";
 
 /** What every journal line carries. `seq` orders; `t` (unix seconds) only informs. */
@@ -19,6 +20,8 @@ export type FinishReason =
   /** A skill's `on_flag: pause`: a checkpoint was saved at this step, and the run waits to be resumed. `flag` is `<skill>.<split>`. */
   | { kind: "paused"; flag: string; step: number }
   | { kind: "lost"; message: string }
+  /** Never in a journal: a reader takes it from the scheduler, where the run's own machine left no word of the end. `message` is the scheduler's own word. */
+  | { kind: "scheduler"; end: NonNullable<SchedulerWord["end"]>; message: string }
   | { kind: "unknown"; message: string };
 
 export type FailureCode =
@@ -74,7 +77,7 @@ export interface FlagBody {
   reason?: string;
   test?: PairedTest;
   /** Which detector watches (src/domain/flags). Absent in files older than the choice: then `nll`, with `lower` as above. */
-  detector?: "nll" | "shift" | "soft" | "strict";
+  detector?: "limit" | "nll" | "shift" | "soft" | "strict";
   /** Unit of `value`, `lower`, `high`, `threshold`: loss is positive. Absent: nats. */
   unit?: "nats" | "points";
   /** Upper end of the band that `lower` begins: 90 % together; of `nll`, where `lower` is at `level`, one-sided 90 %. */

@@ -41,6 +41,7 @@ export interface CardPanel {
 
 export interface ReportCard {
   v: 1;
+  /** `alpha`: what bank A has tuned, a budget of false alarms, or the points of a `limit`. */
   detector: { id: string; family: string; parameters: Record<string, string | number>; alpha: number };
   /** The bank the figures are from: B was not used to choose anything; A was, so its figures flatter. */
   bank: "A" | "B";

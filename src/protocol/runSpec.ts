@@ -35,7 +35,7 @@ export interface ProbeSpec {
 }
 
 /** What watches the scores between two checks (`src/domain/flags`). */
-export type DetectorName = "soft" | "shift" | "strict" | "nll";
+export type DetectorName = "limit" | "soft" | "shift" | "strict" | "nll";
 
 /** What a run does when a loss is confirmed: go on; save and wait for Resume; save and end as failed. */
 export type OnFlag = "inform" | "pause" | "stop";
@@ -66,6 +66,16 @@ export interface ReplaySpec {
   diversity: DiversitySpec | null;
   /** Rows of each stage in `from`; absent or null: even shares. */
   quotas?: Record<string, number> | null;
+  /** Absent or null: no rows are taken for what they are like. */
+  near?: NearSpec | null;
+}
+
+/** Rows whose prompt is nearest to these are taken first, up to half of each stage's share. */
+export interface NearSpec {
+  /** A file of rows, as an absolute path. */
+  rows: string;
+  /** From 1, ascending, each once. */
+  lines: number[];
 }
 
 /** Which rows are good enough: by a number in the row, by its skill's check, or by a reward model (a key of `models`). */
@@ -84,10 +94,35 @@ export interface DiversitySpec {
   clusters?: { count: number; features: RowFeatures };
 }
 
+/** What a scheduler is asked for. Says where and when, never what comes out: not part of the fingerprint. */
+export interface Resources {
+  partition?: string;
+  account?: string;
+  qos?: string;
+  constraint?: string;
+  /** GPUs and CPUs of each node. */
+  gpus?: number;
+  nodes?: number;
+  cpus?: number;
+  /** Of each node, as Slurm writes it: `32G`. */
+  memory?: string;
+  /** As sbatch reads it: `HH:MM:SS`, `D-HH:MM:SS`, or minutes. */
+  time?: string;
+  /** Start again after a node failure or a preemption; absent: yes. */
+  requeue?: boolean;
+  /** Seconds before the limit at which a checkpoint is saved; absent: 120. */
+  warn_s?: number;
+  /** Further words for sbatch, each beginning with `--`. */
+  args?: string[];
+}
+
 /** What starts the training process or processes. */
 export interface LaunchSpec {
   kind: "python" | "torchrun" | "accelerate" | "deepspeed";
+  /** On each node. */
   processes: number;
+  /** How many machines take part; absent: one. */
+  nodes?: number;
   /** A configuration file of accelerate, as an absolute path. */
   config?: string;
   /** Further words for the program that starts the processes. */
@@ -164,7 +199,7 @@ export interface RunSpec {
   probe: ProbeSpec;
   flags: FlagSpec;
   replay: ReplaySpec | null;
-  target: { id: string; kind: string; python: string };
+  target: { id: string; kind: string; python: string; resources?: Resources };
   env: Record<string, string>;
   fingerprint: string;
   /** Absent or null where it could not be told. Decides nothing, so it is not part of the fingerprint. */

@@ -4,6 +4,7 @@ import { AppError } from "../util/errors.ts";
 import { t } from "../util/l10n.ts";
 import { followRun } from "./followRun.ts";
 import type { Launcher, StartedRun, StartOptions } from "./launcher.ts";
+import type { RemoteWatch } from "./remote/remoteWatch.ts";
 import { holdChain } from "./stageLock.ts";
 
 export type ChainEvent =
@@ -32,12 +33,22 @@ export interface ChainResult {
   failed: RunRecord | null;
 }
 
+/** Machines that have not said by then how their runs are do not hold up the others, in ms. */
+const askMs = 30_000;
+
+export interface ChainServices {
+  launcher: Launcher;
+  runs: RunStore;
+  /** Copies what runs on other machines write; without it they are only seen if another process does. */
+  remotes?: Pick<RemoteWatch, "watch" | "refresh">;
+}
+
 /**
- * Runs stages one after the other, each to its end, and stops at the first that does not finish `done`. The stages are
- * detached: when `signal` fires, AppError("cancelled") is thrown and the running one goes on.
+ * Runs stages one after the other, each to its end on whatever machine, and stops at the first that does not finish `done`.
+ * The stages are detached: when `signal` fires, AppError("cancelled") is thrown and the running one goes on.
  */
 export async function runChain(
-  services: { launcher: Launcher; runs: RunStore },
+  services: ChainServices,
   pipeline: Pipeline,
   diagnostics: readonly Diagnostic[],
   options: ChainOptions,
@@ -51,9 +62,12 @@ export async function runChain(
   }
 }
 
-async function runStages({ launcher, runs }: { launcher: Launcher; runs: RunStore }, pipeline: Pipeline, diagnostics: readonly Diagnostic[], options: ChainOptions): Promise<ChainResult> {
+async function runStages({ launcher, runs, remotes }: ChainServices, pipeline: Pipeline, diagnostics: readonly Diagnostic[], options: ChainOptions): Promise<ChainResult> {
   const { onEvent } = options;
   const ended: RunRecord[] = [];
+  // What ran on while nobody looked may be done by now.
+  const limit = AbortSignal.timeout(askMs);
+  await remotes?.refresh(pipeline.root, { signal: options.signal === undefined ? limit : AbortSignal.any([options.signal, limit]) });
   for (const [i, stage] of options.stages.entries()) {
     if (options.signal?.aborted) throw new AppError("cancelled", t("Stopped before stage `{0}`.", stage));
     onEvent({ type: "starting", stage, position: i + 1, of: options.stages.length });
@@ -72,7 +86,7 @@ async function runStages({ launcher, runs }: { launcher: Launcher; runs: RunStor
       onEvent({ type: "started", stage, run: started });
       id = started.id;
     }
-    const run = await followRun(runs, pipeline.root, id, (state) => onEvent({ type: "progress", stage, run: state }), options.signal);
+    const run = await followRun(runs, pipeline.root, id, (state) => onEvent({ type: "progress", stage, run: state }), options.signal, remotes);
     onEvent({ type: "finished", stage, run });
     ended.push(run);
     if (run.state.status !== "done") return { runs: ended, failed: run };

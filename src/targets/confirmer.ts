@@ -7,6 +7,7 @@ import { t } from "../util/l10n.ts";
 import type { Log } from "../util/log.ts";
 import type { StartOptions } from "./launcher.ts";
 import { findPython, requirePython } from "./python.ts";
+import { mustBeHere } from "./remote/remoteFolder.ts";
 import { attemptEnv } from "./runnerEnv.ts";
 import { run } from "./spawn.ts";
 
@@ -26,6 +27,7 @@ export class Confirmer {
     const trained = trainsOn(pipeline.stages, prompts);
     if (trained !== null) throw new AppError("bad-input", t("{0} is what stage {1} trains on: its prompts would show what was memorised. Name prompts that no stage has seen.", prompts, trained));
     if (!(await stat(prompts).catch(() => null))?.isFile()) throw new AppError("not-found", t("There is no file of prompts at {0}.", prompts));
+    await mustBeHere(plan.start, plan.now);
     const signal = options.signal ? { signal: options.signal } : {};
     const python = requirePython(await findPython({ root: pipeline.root, ...options.python, probeFile: join(this.runnerDir, "probe.py"), log: this.log, ...signal }));
     const argv = [python.command, "-m", "seesaw_runner.confirm", plan.run.dir, plan.skill, prompts, plan.start, plan.now, "--most", String(most)];

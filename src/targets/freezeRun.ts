@@ -12,6 +12,7 @@ import { AppError } from "../util/errors.ts";
 import { t } from "../util/l10n.ts";
 import { commandFiles } from "./commandFiles.ts";
 import type { FileHash, FileHasher } from "./hashFiles.ts";
+import { weightsAway } from "./remote/remoteFolder.ts";
 
 /** What a stage would be run with now: everything that decides the result, hashed, but nothing about where or when. */
 export interface StagePlan {
@@ -44,6 +45,7 @@ export async function planStage(pipeline: Pipeline, stageId: string, chain: Chai
   const paths = [...(stage.data === null ? [] : [stage.data]), ...skills.flatMap(({ probes }) => (probes.ood === undefined ? [probes.id] : [probes.id, probes.ood]))];
   for (const { check } of skills) paths.push(...functionFile(check, pipeline.root));
   for (const source of replay?.from ?? []) paths.push(source.data);
+  if (replay?.near != null) paths.push(replay.near.rows);
   const programs = commandFiles(stage, pipeline.root);
   paths.push(...programs);
   const { config } = stage.launch;
@@ -61,13 +63,13 @@ export async function planStage(pipeline: Pipeline, stageId: string, chain: Chai
       ...(stage.references.length > 0 && { models: Object.entries(models).map(([name, { weights_hash }]) => [name, weights_hash]) }),
       ...(programs.length > 0 && { programs: programs.map(hashOf) }),
       adapter: stage.adapter,
-      launch: config === undefined ? stage.launch : { ...stage.launch, config: hashOf(config) },
+      launch: launchMark(stage.launch, hashOf(config)),
       env: stage.env,
       seed: pipeline.seed,
       save_every: stage.save_every,
       data: hashOf(stage.data),
       start: weightsHash,
-      replay: replay && { ...replay, from: replay.from.map(({ stage: from, data, skill }) => ({ from, skill, data: hashOf(data) })) },
+      replay: replay && { ...replay, from: replay.from.map(({ stage: from, data, skill }) => ({ from, skill, data: hashOf(data) })), ...(replay.near != null && { near: { ...replay.near, rows: hashOf(replay.near.rows) } }) },
       probe: stage.probe,
       flags: pipeline.flags,
       skills: skills.map(({ id, probes, check, segments, own_stage, on_flag, decision }) => ({
@@ -152,9 +154,19 @@ async function startOf(pipeline: Pipeline, stage: Stage, chain: Chain, hasher: F
     );
   }
   const { label, run, step, path, status, reason } = parent;
-  const { sha256 } = await hasher.model(path); // also finds out whether the checkpoint is still there
-  const weightsHash = run.state.checkpoints.find((one) => one.step === step)?.weightsHash ?? sha256;
+  const sha256 = await stillThere(path, hasher);
+  const weightsHash = run.state.checkpoints.find((one) => one.step === step)?.weightsHash ?? sha256 ?? "";
   return { start: { checkpoint: path, label, run: run.id, step }, weightsHash, startNote: status === "stale" ? t("Starts from {0}, the last checkpoint of {1}, which is stale: {2}", label, run.id, reason ?? "") : t("Starts from {0}, the last checkpoint of {1}.", label, run.id) };
+}
+
+/** The hash of a checkpoint's folder. Null for one that lies on another machine: whether it is still there is only known there. */
+async function stillThere(checkpoint: string, hasher: FileHasher): Promise<string | null> {
+  return (await weightsAway(checkpoint)) === null ? (await hasher.model(checkpoint)).sha256 : null;
+}
+
+/** What of the launch decides the result: how many processes there are in all, not on how many machines. */
+function launchMark({ nodes = 1, processes, config, ...rest }: Stage["launch"], configHash: string | null): object {
+  return { ...rest, processes: processes * nodes, ...(config !== undefined && { config: configHash }) };
 }
 
 /** A checkpoint between: of the run that stands for the stage, or of its newest, which may have been paused or stopped there. */
@@ -169,7 +181,7 @@ async function forkStart(stage: Stage, step: number, chain: Chain, hasher: FileH
     throw new AppError("not-found", t("Stage `{0}` starts from step {1} of `{2}`, but run {3} saved no checkpoint there: it has {4}. Set save_every of `{2}`, or name another step.", stage.id, step, stage.from ?? "", known.id, known.state.checkpoints.map((one) => one.step).join(", ") || t("none yet")));
   }
   const checkpoint = joinPath(run.dir, saved.path);
-  await hasher.model(checkpoint); // also finds out whether it is still there
+  await stillThere(checkpoint, hasher);
   const label = `M${run.spec.index}@${step}`;
   return { start: { checkpoint, label, run: run.id, step }, weightsHash: saved.weightsHash, startNote: t("Starts from {0}, step {1} of {2}.", label, step, run.id) };
 }
@@ -192,7 +204,7 @@ async function modelOf(pipeline: Pipeline, stage: Stage, name: string, chain: Ch
     throw new AppError("not-found", t("Stage `{0}` uses `{1}`, but run {2} saved no checkpoint at step {3}: it has {4}. Set save_every of `{5}`, or name another step.", stage.id, name, run.id, step ?? "?", steps, target.stage));
   }
   const checkpoint = joinPath(run.dir, saved.path);
-  await hasher.model(checkpoint); // also finds out whether it is still there
+  await stillThere(checkpoint, hasher);
   return { checkpoint, label: step === found.step ? found.label : `${found.label}@${step}`, run: run.id, step, weights_hash: saved.weightsHash };
 }
 
@@ -239,6 +251,7 @@ function replaySpec(pipeline: Pipeline, stage: Stage): ReplaySpec | null {
     quality: buffer.quality,
     diversity: buffer.diversity,
     ...(buffer.quotas !== undefined && { quotas: buffer.quotas }),
+    ...(buffer.near != null && { near: buffer.near }),
   };
 }
 

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { AppError } from "../util/errors.ts";
 import { t } from "../util/l10n.ts";
 import { systemWords, writeJson } from "./local.ts";
+import { mustBeHere } from "./remote/remoteFolder.ts";
 
 export interface FileHash {
   path: string;
@@ -44,9 +45,11 @@ export class FileHasher {
 
   /**
    * One hash over what a model folder says: its safetensors, configuration and tokenizer files, by name.
-   * AppError("bad-input") for a folder without safetensors; nothing is ever unpickled.
+   * AppError("bad-input") for a folder without safetensors, "not-found" where they lie on another machine; nothing is ever
+   * unpickled.
    */
   async model(folder: string): Promise<{ sha256: string; files: FileHash[] }> {
+    await mustBeHere(folder);
     const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
       throw new AppError("not-found", error.code === "ENOENT" ? t("The model folder {0} does not exist: correct `base` in seesaw.yaml, or train the stage before.", folder) : t("The model folder {0} could not be read ({1}): correct `base` in seesaw.yaml, or train the stage before.", folder, systemWords(error)));
     });

@@ -3,7 +3,7 @@ import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { buildChain } from "../domain/run/chain.ts";
-import type { Diagnostic, Pipeline } from "../domain/pipeline/pipelineModel.ts";
+import type { Diagnostic, Pipeline, Target } from "../domain/pipeline/pipelineModel.ts";
 import type { RunStatus } from "../domain/run/runState.ts";
 import type { AttemptProbe, AttemptSpec } from "../protocol/attempt.ts";
 import type { PredictedCost, RunSpec } from "../protocol/runSpec.ts";
@@ -17,6 +17,10 @@ import type { FileHasher } from "./hashFiles.ts";
 import { LocalTarget, diskError, writeJson } from "./local.ts";
 import { preflight } from "./preflight.ts";
 import { findPython, pythonPlaces, requirePython, type PythonChoice, type PythonRequest } from "./python.ts";
+import type { Description, Progress } from "./remote/port.ts";
+import { readRemote, weightsAway } from "./remote/remoteFolder.ts";
+import type { RemoteLauncher, RemoteStart } from "./remote/remoteLauncher.ts";
+import type { RemoteTargets } from "./remote/targets.ts";
 import { newRunId } from "./runId.ts";
 import { attemptEnv, recipeArgv } from "./runnerEnv.ts";
 import { lockStage } from "./stageLock.ts";
@@ -29,6 +33,8 @@ export interface StartOptions {
   trusted: boolean;
   python?: PythonHints;
   signal?: AbortSignal;
+  /** Told what is copied from or to another machine, in bytes; `total` 0: something that has no bytes. */
+  onCopy?: Progress;
 }
 
 export interface StartedRun {
@@ -50,7 +56,7 @@ export interface StageOutlook {
   active: RunRecord | null;
 }
 
-const activeStatuses: ReadonlySet<RunStatus> = new Set<RunStatus>(["starting", "running", "stopping", "orphan"]);
+const activeStatuses: ReadonlySet<RunStatus> = new Set<RunStatus>(["queued", "unreachable", "starting", "running", "stopping", "orphan"]);
 
 export function isActive(run: RunRecord): boolean {
   return activeStatuses.has(run.state.status);
@@ -63,14 +69,17 @@ export class Launcher {
   private readonly hasher: FileHasher;
   private readonly log: Log;
   private readonly predict: ((pipeline: Pipeline, stageId: string) => Promise<PredictedCost>) | null;
+  private readonly targets: RemoteTargets | null;
+  private remotely: Promise<RemoteLauncher> | null = null;
 
-  /** `predict`: what a stage is expected to cost, for run.json. */
-  constructor(deps: { runnerDir: string; runs: RunStore; hasher: FileHasher; log: Log; predict?: (pipeline: Pipeline, stageId: string) => Promise<PredictedCost> }) {
+  /** `predict`: what a stage is expected to cost, for run.json. `targets`: other machines; without them there is only this one. */
+  constructor(deps: { runnerDir: string; runs: RunStore; hasher: FileHasher; log: Log; targets?: RemoteTargets; predict?: (pipeline: Pipeline, stageId: string) => Promise<PredictedCost> }) {
     this.runnerDir = deps.runnerDir;
     this.runs = deps.runs;
     this.hasher = deps.hasher;
     this.log = deps.log;
     this.predict = deps.predict ?? null;
+    this.targets = deps.targets ?? null;
   }
 
   /** Reads and hashes the stage's inputs and says whether it is up to date or running. */
@@ -88,10 +97,50 @@ export class Launcher {
     };
   }
 
-  /** The Python a stage would use. Starts the candidates, so the workspace must be trusted. */
+  /**
+   * The Python a stage would use. Starts the candidates, so the workspace must be trusted. Of a stage on another machine it is
+   * the one that seesaw.yaml names: nothing is asked there.
+   */
   async python(pipeline: Pipeline, stageId: string, options: StartOptions): Promise<PythonChoice> {
     this.mustTrust(options, pipeline.root);
-    return findPython(this.pythonRequest(pipeline.root, this.target(pipeline, stageId), options));
+    const target = this.target(pipeline, stageId);
+    if (target.kind !== "local") return { command: target.python, how: t("target `{0}` in seesaw.yaml", target.id), version: null, packages: {}, problems: [], dependsOn: ["target"] };
+    return findPython(this.pythonRequest(pipeline.root, target, options));
+  }
+
+  /** A Python of this machine, for what works on run folders here: the stage's, unless that runs on another machine or is gone. */
+  async localPython(pipeline: Pipeline, stageId: string, options: StartOptions): Promise<PythonChoice> {
+    this.mustTrust(options, pipeline.root);
+    const on = pipeline.stages.find(({ id }) => id === stageId)?.on;
+    const target = pipeline.targets.find(({ id, kind }) => id === on && kind === "local") ?? null;
+    return findPython(this.pythonRequest(pipeline.root, target, options));
+  }
+
+  /**
+   * Exactly what starting a stage would do, without doing any of it: commands, files, the job script. Works before anything
+   * of ours is on the target. A stage that cannot be started yet is AppError("not-finished"), as in `startStage`.
+   */
+  async describeStage(pipeline: Pipeline, diagnostics: readonly Diagnostic[], stageId: string, options: StartOptions): Promise<Description> {
+    this.mustTrust(options, pipeline.root);
+    mustBeValid(diagnostics);
+    const { plan } = await this.outlook(pipeline, stageId);
+    const target = this.target(pipeline, stageId);
+    const notes = plan.startNote === null ? [] : [plan.startNote];
+    if (target.kind !== "local") {
+      const description = await (await this.remote()).describe(this.startOf(pipeline, plan, target, newRunId(stageId), options, { predicted: null, created: Date.now() / 1000 }));
+      return { ...description, notes: [...notes, ...description.notes] };
+    }
+    const python = requirePython(await findPython(this.pythonRequest(pipeline.root, target, options)));
+    const folder = join(runsFolder(pipeline.root), `${stageId}-<time>`);
+    return {
+      commands: [
+        { what: t("checks packages, data and disk space"), argv: [python.command, "-m", "seesaw_runner.preflight", join(folder, "run.json"), "--json"] },
+        { what: t("starts the training, which outlives this window"), argv: recipeArgv(python.command, plan.stage.recipe, folder, plan.stage.launch) },
+      ],
+      files: [],
+      script: null,
+      notes,
+    };
   }
 
   /**
@@ -112,16 +161,23 @@ export class Launcher {
       const { plan, active } = await this.outlook(pipeline, stageId);
       if (active) throw alreadyRunning(active);
       const target = this.target(pipeline, stageId);
+      const created = await this.now(pipeline.root);
+      const predicted = await this.expected(pipeline, stageId);
+      if (target.kind !== "local") {
+        const started = await (await this.remote()).start(this.startOf(pipeline, plan, target, id, options, { predicted, created }), options);
+        return { ...started, notes: [...(plan.startNote === null ? [] : [plan.startNote]), ...started.notes] };
+      }
       const python = requirePython(await findPython(this.pythonRequest(pipeline.root, target, options)));
+      const brought = await this.bringHere(pipeline.root, [plan.start.checkpoint, ...Object.values(plan.models).map(({ checkpoint }) => checkpoint)], options);
       const env = attemptEnv(this.runnerDir, stage.env, stage.launch.processes);
       const spec = freezeRun(pipeline, plan, {
         id,
         trusted: options.trusted,
         target: { id: target.id, kind: target.kind, python: python.command },
         env: stage.env,
-        created: await this.now(pipeline.root),
+        created,
         versions: { ...python.packages, python: python.version ?? "", seesaw: version },
-        predicted: await this.expected(pipeline, stageId),
+        predicted,
       });
       const dir = join(runsDir, id);
       // Everything up to the launch happens aside: a run folder that can be seen has passed the preflight.
@@ -134,7 +190,7 @@ export class Launcher {
         await rename(aside, dir);
         const probe = await this.launch(dir, 1, spec, argv, env);
         this.log.info(`Started ${id}: ${argv.join(" ")}`);
-        return { id, dir, attempt: 1, argv, python, probe, notes: [...(plan.startNote === null ? [] : [plan.startNote]), ...notes] };
+        return { id, dir, attempt: 1, argv, python, probe, notes: [...(plan.startNote === null ? [] : [plan.startNote]), ...brought, ...notes] };
       } catch (error) {
         await rm(aside, { recursive: true, force: true });
         throw AppError.is(error) ? error : diskError(aside, error);
@@ -154,6 +210,11 @@ export class Launcher {
       if (isActive(run)) throw alreadyRunning(run);
       if (run.state.status === "done") throw new AppError("usage", t("Run {0} is finished: there is nothing to resume. Run the stage again instead.", run.id));
       const { spec } = run;
+      const remote = await readRemote(run.dir);
+      if (remote !== null) {
+        const last = Math.max(...remote.attempts.map(({ attempt }) => attempt), ...(await attemptNumbers(run.dir)), run.state.attempt, 0);
+        return await (await this.remote()).resume(run, remote, last + 1, options);
+      }
       const explicit = options.python?.explicit ?? (existsSync(spec.target.python) ? { command: spec.target.python, setting: "run.json" } : undefined);
       const request = this.pythonRequest(root, null, { ...options, python: { ...options.python, ...(explicit ? { explicit } : {}) } });
       const python = requirePython(await findPython(request));
@@ -173,9 +234,39 @@ export class Launcher {
   async stopRun(root: string, runId: string, options: StartOptions): Promise<AttemptProbe> {
     this.mustTrust(options, root);
     const run = await this.findRun(root, runId);
+    const remote = await readRemote(run.dir);
+    if (remote !== null) {
+      if (!isActive(run)) throw new AppError("usage", t("Run {0} is not running: it is {1}.", run.id, run.state.status));
+      return (await this.remote()).stop(run, remote, options);
+    }
     const attempt = (await attemptNumbers(run.dir)).at(-1);
     if (attempt === undefined || !isActive(run)) throw new AppError("usage", t("Run {0} is not running: it is {1}.", run.id, run.state.status));
     return new LocalTarget(this.runnerDir, this.anyPython(root, run.spec)).cancel(join(run.dir, attemptName(attempt)));
+  }
+
+  /** Brings a checkpoint of a run on another machine here; `step` null: its last one. Returns its folder. */
+  async fetchCheckpoint(root: string, runId: string, step: number | null, options: StartOptions): Promise<{ folder: string; fetched: boolean }> {
+    this.mustTrust(options, root);
+    return (await this.remote()).fetch(await this.findRun(root, runId), step, options);
+  }
+
+  private async bringHere(root: string, folders: readonly string[], options: StartOptions): Promise<string[]> {
+    for (const folder of folders) if ((await weightsAway(folder)) !== null) return (await this.remote()).bringHere(root, folders, options);
+    return [];
+  }
+
+  private remote(): Promise<RemoteLauncher> {
+    const { targets, runs, hasher, log, runnerDir } = this;
+    if (targets === null) throw new AppError("internal", t("There is only this machine here."));
+    return (this.remotely ??= import("./remote/remoteLauncher.ts").then(({ RemoteLauncher }) => new RemoteLauncher({ runs, hasher, log, targets, runnerDir })));
+  }
+
+  /** What a start on another machine is made of. */
+  private startOf(pipeline: Pipeline, plan: StagePlan, settings: Exclude<Target, { kind: "local" }>, id: string, { trusted }: StartOptions, known: { predicted: PredictedCost | null; created: number }): RemoteStart {
+    const { env, resources } = plan.stage;
+    const runsDir = runsFolder(pipeline.root);
+    const freeze = (python: string): RunSpec => freezeRun(pipeline, plan, { id, trusted, target: { id: settings.id, kind: settings.kind, python, ...(resources !== undefined && { resources }) }, env, versions: { seesaw: version }, ...known });
+    return { root: pipeline.root, settings, freeze, dir: join(runsDir, id), aside: join(runsDir, `.new-${id}`) };
   }
 
   /** The price beside which the run's own is shown later. A stage starts without one all the same. */
@@ -240,6 +331,8 @@ export class Launcher {
     }
     for (const run of (await this.runs.list(root)).runs) {
       if (run.stage !== stage || run.state.lastSeq > 0) continue;
+      // What was asked for on another machine may be there: only its target can tell, and its supervisor asks.
+      if ((await readRemote(run.dir))?.attempts.some(({ state }) => state !== "prepared") === true) continue;
       const attempts = await attemptNumbers(run.dir);
       if (attempts.length > 1 || existsSync(join(run.dir, attemptName(1), "claim"))) continue;
       this.log.warn(`Removed ${run.dir}: its start was interrupted before anything ran.`);
@@ -247,7 +340,7 @@ export class Launcher {
     }
   }
 
-  private target(pipeline: Pipeline, stageId: string): { id: string; kind: string; python: string | null } {
+  private target(pipeline: Pipeline, stageId: string): Target {
     const stage = stageOf(pipeline, stageId);
     const target = pipeline.targets.find((candidate) => candidate.id === stage.on);
     if (target) return target;

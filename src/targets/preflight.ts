@@ -27,12 +27,17 @@ export async function preflight(
     timeout: timeoutMs,
     ...(signal ? { signal } : {}),
   });
-  const findings = parseFindings(result.stdout);
-  if (findings === null) {
-    const last = result.stderr.trim().split("\n").at(-1) ?? "";
-    const how = result.timedOut ? t("no answer in time") : t("exit code {0}", String(result.code));
-    throw new AppError("agent-failed", t("The preflight check of {0} gave no answer ({1}){2}.", python, how, last ? `: ${last.slice(0, 400)}` : ""));
-  }
+  const sentences = judgeFindings(result.stdout);
+  if (sentences !== null) return sentences;
+  const last = result.stderr.trim().split("\n").at(-1) ?? "";
+  const how = result.timedOut ? t("no answer in time") : t("exit code {0}", String(result.code));
+  throw new AppError("agent-failed", t("The preflight check of {0} gave no answer ({1}){2}.", python, how, last ? `: ${last.slice(0, 400)}` : ""));
+}
+
+/** The findings among what a preflight printed, as sentences; its errors throw one AppError. null: it gave no answer. */
+export function judgeFindings(stdout: string): string[] | null {
+  const findings = parseFindings(stdout);
+  if (findings === null) return null;
   const ended = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);
   const sentence = ({ message, fix, where }: PreflightFinding): string => [where ? `${where}: ${message}` : message, fix ?? ""].filter(Boolean).map(ended).join(" ");
   const errors = findings.filter((finding) => finding.severity === "error");

@@ -32,6 +32,15 @@ export function attemptEnv(
   return env;
 }
 
+/**
+ * The same for a target. How many threads there are, and what the person set there, is known there: `environment.py` fills in
+ * what is missing, and nothing of this machine's environment goes along.
+ */
+export function remoteEnv(runnerDir: string, stageEnv: Readonly<Record<string, string>>): Record<string, string> {
+  const path = stageEnv["PYTHONPATH"];
+  return { ...runnerEnv, ...stageEnv, PYTHONPATH: path ? `${runnerDir}:${path}` : runnerDir };
+}
+
 /** The command line of a recipe; what a person is shown before it runs. */
 export function recipeArgv(python: string, recipe: string, runDir: string, launch: LaunchSpec): string[] {
   const module = `seesaw_runner.recipes.${recipe.replaceAll("-", "_")}`;

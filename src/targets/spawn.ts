@@ -30,6 +30,7 @@ export interface RunResult {
 }
 
 const graceMs = 2_000;
+const maxErrors = 16_384;
 
 /**
  * Runs a program to its end, never through a shell. Resolves however it ended; rejects with
@@ -87,6 +88,76 @@ export async function run(argv: readonly string[], options: RunOptions = {}): Pr
     for (const timer of timers) clearTimeout(timer);
     options.signal?.removeEventListener("abort", cancel);
   }
+}
+
+/** A program that runs and is spoken to. Its output is taken as it is read: the program waits while nobody reads. */
+export interface Running {
+  readonly pid: number;
+  /** Resolves when the program has room for more; with false when it has closed its input, which its end then explains. */
+  write(bytes: string | Uint8Array): Promise<boolean>;
+  /** Nothing more is written. */
+  end(): void;
+  readonly output: AsyncIterable<Uint8Array>;
+  /** The end of what it printed on stderr so far. */
+  errors(): string;
+  /** SIGTERM, then SIGKILL. Its output ends at once. */
+  kill(): void;
+  /** Resolves when it has ended and its output was taken or dropped. */
+  readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+}
+
+/** Starts a program to be spoken to, never through a shell. AppError("spawn-failed") when it could not start. */
+export async function start(argv: readonly string[], options: { cwd?: string; env?: NodeJS.ProcessEnv } = {}): Promise<Running> {
+  const [program, ...args] = checked(argv);
+  const child = spawn(program, args, { cwd: options.cwd, env: options.env ?? process.env, stdio: ["pipe", "pipe", "pipe"], windowsHide: true });
+  await new Promise<void>((resolve, reject) => {
+    child.once("error", (error) => reject(cannotStart(program, error)));
+    child.once("spawn", resolve);
+  });
+  const { stdin, stdout, stderr } = child;
+  const said = tail(maxErrors);
+  stderr.on("data", said.add);
+  let closed = false;
+  let room = (): void => {};
+  const close = (): void => {
+    closed = true;
+    room();
+  };
+  stdin.on("error", close); // it need not read all its input
+  stdin.on("close", close);
+  stdin.on("drain", () => room());
+  child.on("error", () => {}); // a signal that could not be sent
+  const timers: NodeJS.Timeout[] = [];
+  const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
+    child.once("close", (code, signal) => {
+      for (const timer of timers) clearTimeout(timer);
+      close();
+      resolve({ code, signal });
+    });
+    // A grandchild (ssh's shared connection) may keep the pipes open after the program is gone: do not wait for it.
+    const letGo = (): void => {
+      stderr.destroy();
+      if (stdout.readableLength === 0) stdout.destroy();
+      else timers.push(setTimeout(letGo, graceMs));
+    };
+    child.once("exit", () => timers.push(setTimeout(letGo, graceMs)));
+  });
+  return {
+    pid: child.pid ?? 0,
+    async write(bytes) {
+      if (!closed && !stdin.write(bytes)) await new Promise<void>((resolve) => (room = resolve));
+      return !closed;
+    },
+    end: () => void stdin.end(),
+    output: stdout,
+    errors: () => said.text(),
+    kill() {
+      child.kill("SIGTERM");
+      timers.push(setTimeout(() => child.kill("SIGKILL"), graceMs));
+      for (const stream of [stdin, stdout, stderr]) stream.destroy();
+    },
+    ended,
+  };
 }
 
 /** Starts a program that outlives this process; its output is appended to `log`. Resolves with its pid once it runs. */
@@ -154,5 +225,19 @@ function collect(limit: number): { add(chunk: Buffer): void; bytes(): Uint8Array
     },
     bytes: () => Buffer.concat(chunks),
     cut: () => dropped,
+  };
+}
+
+/** The last bytes of a stream, from the beginning of a line where something was dropped. */
+function tail(limit: number): { add(chunk: Buffer): void; text(): string } {
+  let kept = Buffer.alloc(0);
+  let cut = false;
+  return {
+    add(chunk) {
+      const all = Buffer.concat([kept, chunk]);
+      cut ||= all.length > limit;
+      kept = all.subarray(Math.max(0, all.length - limit));
+    },
+    text: () => (cut ? kept.subarray(kept.indexOf("\n") + 1) : kept).toString("utf8"),
   };
 }

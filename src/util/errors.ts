@@ -19,6 +19,7 @@ export type ErrorReason =
   | "agent-failed"
   | "disk-full"
   | "not-writable"
+  | "unreachable"
   | "cancelled"
   | "internal";
 

@@ -74,9 +74,11 @@ def ended(**fields):
         (ended(code=1, oom={"cgroup": 1, "machine": 1}), "out-of-memory"),  # a worker of torchrun
         (ended(code=1, oom={"cgroup": 1}, outcome={"code": "nan-loss", "message": ""}), "failed"),
         (ended(signal="SIGKILL", reason="cancel+kill", oom={"machine": 1}), "cancelled"),
+        (ended(code=143, reason="signal:SIGUSR1", outcome={"code": "cancelled", "message": ""}), "killed"),
         (ended(signal="SIGSEGV", outcome={"code": "done"}), "killed"),
         (ended(), "unknown"),
         (ended(reason="lost"), "lost"),
+        (ended(reason="lost", outcome={"code": "cancelled", "message": ""}), "lost"),  # its agent's death was no wish
         ({}, "unknown"),
     ],
 )
@@ -150,6 +152,17 @@ def test_disk_full_the_end_is_still_recorded(small_disk):
     assert process.wait(60) == 137
     assert attempt.json("exit.json")["signal"] == "SIGKILL"
     assert run.finished() == [(1, {"kind": "killed", "signal": "SIGKILL"})]
+
+
+def test_disk_full_and_the_training_could_not_say_so(small_disk):
+    run = small_disk
+    attempt = run.attempt("--sleep", "4", "--exit", "1", patience_s=5)
+    process = run.start(attempt)
+    attempt.started()
+    fill(run)
+    assert process.wait(60) == 1
+    [(_, reason)] = run.finished()
+    assert (reason["kind"], reason["code"], reason["exit_code"]) == ("failed", "disk-full", 1)
 
 
 def test_disk_full_without_a_reserve_gives_up_then_reap_closes(small_disk):

@@ -83,7 +83,8 @@ def test_watch_walks_through_the_states_of_the_fixture(path):
     for name, want in s["expected"].items():
         if name == "nll" and s["start"]["noise"]["nll_q99"] > s["tolerance_nats"]:
             continue  # too noisy for no tolerance at all, so it is not watched
-        settings = FlagSettings(s["alpha"] / s["series"], s["tolerance"], s["tolerance_nats"], name, scale=s["scale"])
+        level = s["alpha"] if name == "limit" else s["alpha"] / s["series"]  # its limit is that of the whole run
+        settings = FlagSettings(level, s["tolerance"], s["tolerance_nats"], name, scale=s["scale"])
         watch = Watch(settings, s["looks"], [start])
         assert watch.measurable == [s["id"]], name
         states, asked = [], []
@@ -283,7 +284,7 @@ def test_settings_of_now_and_of_older_runs():
     now = {"alpha": 0.05, "tolerance": 3, "detector": "shift", "tolerance_nats": 0.5, "on_flag": "pause"}
     assert flag_settings(now) == FlagSettings(0.05, 3, 0.5, "shift")
     older = flag_settings({"alpha": 0.1, "tolerance": 0.3})  # nats, in those days
-    assert older.tolerance_nats == 0.3 and older.tolerance == 2 and older.detector == "soft"
+    assert older.tolerance_nats == 0.3 and older.tolerance == 2 and older.detector == "limit"
     assert flag_settings({}) == FlagSettings()
     with pytest.raises(StageError, match="no detector 'kl'.*soft"):
         flag_settings({"detector": "kl"})

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from seesaw_runner.probing.callback import eval_steps, probe_steps
+from seesaw_runner.probing.callback import eval_steps, lean_steps, probe_steps
 from seesaw_runner.training.plan import PlanSampler, make_plan, replay_counts, total_steps
 
 
@@ -81,3 +81,12 @@ def test_steps_and_probe_points():
     assert eval_steps(None, 9) == [9] and eval_steps([3, 8], 9) == [3, 8, 9]
     # The point before the last is left out where it is nearer to the end than half the spacing.
     assert eval_steps(4, 9) == [4, 9] and eval_steps(4, 10) == [4, 8, 10] and eval_steps(100, 120) == [120]
+
+
+def test_lean_points_are_the_early_ones_and_where_nothing_is_said_every_second():
+    """Every second regular point scores all sets, the first of them not: there the watched ones are enough."""
+    silent = {"every": None, "eval_every": None}
+    assert lean_steps(silent, 120) == {10, 20, 60, 100}, "40 and 80 are whole, 120 is the end"
+    assert lean_steps({"every": None, "eval_every": [60]}, 120) == {10, 20, 100}, "a check needs every set"
+    assert lean_steps({"every": 20, "eval_every": None}, 80) == {10}, "who says how often gets every set as often"
+    assert lean_steps({"every": [3, 6], "eval_every": None}, 80) == set()

@@ -12,7 +12,7 @@ import { installVsix } from "../../.config/scripts/vscode-server.mjs";
 import { bundleSuite, declaredTests, runScenario } from "./driver.mjs";
 
 const base = join(root, ".cache", "vscode-tests");
-const scenarios = ["planted", "crash", "bare", "recorded", "untrusted", "nonative", "run", "killed"];
+const scenarios = ["planted", "crash", "bare", "recorded", "untrusted", "targets", "nonative", "run", "killed"];
 /** Fewer tests than this in all means that discovery is broken, not that they are green. */
 const leastTests = 40;
 
@@ -26,7 +26,7 @@ async function main() {
   const total = scenarios.reduce((sum, name) => sum + declaredTests(name), 0);
   if (total < leastTests) throw new SetupError(`Only ${total} VS Code tests were found, at least ${leastTests} are expected.`);
 
-  const needsPython = wanted.length === 0 || wanted.some((name) => ["run", "killed"].includes(name));
+  const needsPython = wanted.length === 0 || wanted.some((name) => ["run", "killed", "targets"].includes(name));
   const { python } = await setup({ python: needsPython ? "run" : false, browser: true });
   await installCodeServer();
   const vsix = process.env.SEESAW_VSIX ?? (await packageExtension({ platforms: [platform()], out: join(base, "vsix"), build: !process.argv.includes("--no-build") }))[0].vsix;
@@ -68,7 +68,8 @@ async function check(name, template, python) {
     return report(name, outcome, problems);
   }
   if (name === "nonative") withoutNative(dir);
-  const outcome = await runScenario({ ...common, trust: name === "untrusted" ? "none" : "all" });
+  const env = name === "targets" ? spaces.standInEnv(folder) : {};
+  const outcome = await runScenario({ ...common, env, trust: name === "untrusted" ? "none" : "all" });
   return report(name, outcome, outcome.problems);
 }
 

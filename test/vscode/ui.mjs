@@ -20,6 +20,7 @@ async function main() {
     big: (vsix) => story("big", vsix, spaces),
     whole: (vsix) => story("whole", vsix, python, spaces),
     queue: (vsix) => story("queue", vsix, python, spaces),
+    targets: (vsix) => story("targets", vsix, python, spaces),
     runs: (vsix) => story("runs", vsix, python, spaces),
     literal: (vsix) => story("literal", vsix, spaces),
     trust: (vsix) => story("trust", vsix, spaces),
@@ -39,6 +40,7 @@ async function main() {
       [`weights-${theme}`, () => story("weights", python, spaces, theme)],
       [`rows-${theme}`, (vsix) => story("rows", theme, vsix, python, spaces)],
       [`queue-${theme}`, (vsix) => story("queue", vsix, python, spaces, theme)],
+      [`targets-${theme}`, (vsix) => story("targets", vsix, python, spaces, theme)],
       [`walkthrough-${theme}`, (vsix) => story("walkthrough", vsix, spaces, theme)],
     ]),
   );

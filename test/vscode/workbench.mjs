@@ -20,9 +20,9 @@ export function fresh(name) {
  * about, no request may leave the machine and the page's policy may not be violated. A failure leaves a picture.
  * `language`: what VS Code is told to speak; extensions follow, its own words do without a language pack.
  */
-export async function withWorkbench({ dir, vsix, folder, workspace, trust, settings, language, width = 1280, height = 940 }, tell) {
+export async function withWorkbench({ dir, vsix, folder, workspace, trust, settings, env, language, width = 1280, height = 940 }, tell) {
   await installVsix(dir, vsix);
-  const server = await startServer({ dir, settings, ...(trust === undefined ? {} : { trust }) });
+  const server = await startServer({ dir, settings, ...(env === undefined ? {} : { env }), ...(trust === undefined ? {} : { trust }) });
   const { browser, page } = await startBrowser({ width, height });
   // What the workbench's own script for a language sets; that script is only served where a language pack is installed.
   if (language !== undefined) await page.context().addInitScript((name) => (globalThis._VSCODE_NLS_LANGUAGE = name), language);

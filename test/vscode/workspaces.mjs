@@ -1,8 +1,9 @@
 // Makes the workspaces that the tests open, in .cache. Needs Node 24: it runs the project's TypeScript as it is.
 import { createHash } from "node:crypto";
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
 import { recordRuns } from "./recordRuns.ts";
+import { answeringHost, closedHost, makeStandInSsh } from "./standInSsh.ts";
 import { root } from "../../.config/scripts/setup.mjs";
 
 const sample = join(root, "media", "sample");
@@ -64,12 +65,51 @@ export function makeWorkspace(scenario, folder, python) {
       return recordedWorkspace(folder, ["math"]);
     case "untrusted":
       return untrustedWorkspace(folder);
+    case "targets":
+      return targetsWorkspace(folder, python);
     case "run":
     case "killed":
       return tinyWorkspace(folder, python);
     default:
       return bareWorkspace(folder);
   }
+}
+
+/**
+ * Recorded runs, the last of them on a machine at which nobody answers, and two targets: that one, and one that answers. The
+ * `ssh` that reaches them is in the folder beside: standInEnv.
+ */
+export function targetsWorkspace(dir, python = "python3") {
+  recordedWorkspace(dir);
+  for (const name of ["slope", "replay", "arena"]) rmSync(join(dir, name), { recursive: true, force: true });
+  makeStandInSsh(standInFolder(dir));
+  const there = join(standInFolder(dir), "there");
+  const file = join(dir, "seesaw.yaml");
+  writeFileSync(file, `${readFileSync(file, "utf8").trimEnd()}\ntargets:\n  near: { kind: ssh, host: ${answeringHost}, python: ${python}, dir: ${there} }\n  far: { kind: ssh, host: ${closedHost}, dir: ~/seesaw }\n`);
+  mkdirSync(join(dir, ".vscode"), { recursive: true });
+  writeFileSync(join(dir, ".vscode", "settings.json"), JSON.stringify({ "seesaw.python.path": python }));
+  const runs = join(dir, ".seesaw", "runs");
+  const run = readdirSync(runs).find((name) => name.startsWith("tool-"));
+  const journal = join(runs, run, "journal.jsonl");
+  const lines = readFileSync(journal, "utf8").split("\n");
+  const last = lines.findLastIndex((line) => line.includes('"stage.progress"'));
+  writeFileSync(journal, `${lines.slice(0, last).join("\n")}\n`);
+  const heard = Date.now() / 1000 - 300;
+  const write = (name, value) => writeFileSync(join(runs, run, name), JSON.stringify(value));
+  const settings = { id: "far", kind: "ssh", host: closedHost, python: "python3", dir: "~/seesaw" };
+  const spec = JSON.parse(readFileSync(join(runs, run, "run.json"), "utf8"));
+  write("run.json", { ...spec, target: { id: "far", kind: "ssh", python: "python3" } });
+  write("remote.json", { v: 1, target: "far", kind: "ssh", address: closedHost, dir: `/root/seesaw/runs/${run}`, runner: "/root/seesaw/runner/0", python: "python3", settings, attempts: [{ attempt: 1, nonce: "00", state: "submitted", job: { id: "1", nonce: "00" }, asked: heard }] });
+  const probe = { state: "running", now: heard, boot: "b", beat_age: 0.5, started: null, exit: null };
+  write("mirror.json", { v: 1, files: { "journal.jsonl": { size: statSync(journal).size, mark: "0" } }, probe, attempt: 1, heard, word: null, unreachable: { since: heard + 60, reason: "no-route", message: `${closedHost} does not answer.` }, complete: false });
+  return dir;
+}
+
+export const standInFolder = (dir) => `${dir.replace(/[^\w/.-]/g, "_")}.ssh`;
+
+/** So that `ssh` is the stand-in's, and tests find what it was called with. */
+export function standInEnv(dir) {
+  return { PATH: [join(standInFolder(dir), "bin"), process.env.PATH].join(delimiter), SEESAW_TEST_CALLS: join(standInFolder(dir), "calls") };
 }
 
 /** A folder in which there is nothing for us. */

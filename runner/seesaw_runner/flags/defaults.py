@@ -5,14 +5,17 @@ the same in `src/domain/flags/defaults.ts`.
 from __future__ import annotations
 
 #: What watches a series where a pipeline names nothing else, and the margins that it looks at.
-DETECTOR = "soft"
+DETECTOR = "limit"
 MARGIN = "all"
-#: `soft`: nats of margin that a logistic step of the expected accuracy is wide.
+#: `limit`, `soft`: nats of margin that a logistic step of the expected accuracy is wide.
 SCALE = 1.0
 #: False alarms allowed in a run over all series and looks; harmless loss in points of accuracy, and in nats for `nll`.
 ALPHA = 0.1
 TOLERANCE = 2.0
 TOLERANCE_NATS = 0.2
+#: `limit`: (budget of false alarms per run, points of expected accuracy that at most this share of the healthy runs of
+#: the battery's bank A went beyond, on 64 rows). A smaller budget than the first has the first one's limit.
+LOSS_LIMITS = ((0.02, 9.75), (0.05, 4.5), (0.1, 4.36), (0.15, 3.48), (0.2, 2.94), (0.3, 2.39))
 
 #: Rows (clusters) of a panel: fewer than the first are only shown, fewer than the second make a weak panel.
 MIN_ROWS = 32

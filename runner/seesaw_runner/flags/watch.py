@@ -10,6 +10,7 @@ from typing import Any
 from seesaw_runner.flags.defaults import MIN_ROWS, USUAL_CHURN
 from seesaw_runner.flags.detectors import DETECTORS
 from seesaw_runner.flags.expected_accuracy import ExpectedAccuracy
+from seesaw_runner.flags.loss_limit import harmless_loss
 from seesaw_runner.flags.measurable import why_not_measurable
 from seesaw_runner.flags.panel import SeriesStart, is_weak
 from seesaw_runner.flags.settings import FlagSettings
@@ -213,6 +214,8 @@ class Watch:
         """What a series that is not watched would be held against, where that can be told without watching it."""
         if self.settings.detector == "nll":
             return start.noise.nll_q99 + self.settings.tolerance_nats
+        if self.settings.detector == "limit":
+            return harmless_loss(self.settings.alpha, self.settings.tolerance)
         return self.settings.tolerance if self.settings.detector == "soft" else math.nan
 
 

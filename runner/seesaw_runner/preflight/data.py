@@ -16,6 +16,7 @@ from seesaw_runner.data.canonical import row_hashes
 from seesaw_runner.data.row_summary import Summary, summarize
 from seesaw_runner.data.rows import Row, read_rows
 from seesaw_runner.findings import Finding
+from seesaw_runner.replay.nearness import named_rows, none_there, spoken
 
 SAMPLES = 64
 #: Seconds for all files together; a larger set is checked in part, and that is said.
@@ -170,6 +171,7 @@ def check_data(spec: dict) -> DataReport:
             if path and files.read(path, f"{split} probes of the skill {skill['id']}", check) is not None:
                 for other, role in trained.items():
                     _overlap(report, files, path, f"{split} probes of the skill {skill['id']}", other, role)
+    report.findings += _near(spec.get("replay") or {})
     for path, count in files.partial.items():
         report.findings.append(
             Finding(
@@ -177,6 +179,25 @@ def check_data(spec: dict) -> DataReport:
             )
         )
     return report
+
+
+def _near(replay: dict) -> list[Finding]:
+    """The rows that a buffer takes near ones of are there."""
+    near = replay.get("near")
+    if not near:
+        return []
+    path, fix = near["rows"], "Correct the lines of `near` in seesaw.yaml, or leave `near` out"
+    try:
+        named = named_rows(near)
+    except OSError as error:
+        said = f"the rows that `near` of the buffer {replay['buffer']} names cannot be read: {error.strerror or error}"
+        return [Finding("bad-data", "error", said, "Check the path", path)]
+    if not named.values:
+        return [Finding("bad-data", "error", none_there(replay), fix, path)]
+    if not named.missing:
+        return []
+    said = f"`near` of the buffer {replay['buffer']} names rows that are not there: {spoken(named.missing)}"
+    return [Finding("bad-data", "warning", said, fix, f"{path}:{named.missing[0]}")]
 
 
 def _check(skill: dict, spec: dict, report: DataReport) -> Check | None:

@@ -31,15 +31,16 @@ _INSTALL = "Install what runner/requirements.txt lists into this Python"
 #: What can be done instead.
 _OTHERWISE = {
     "lm-eval": ", or take `benchmark` out of seesaw.yaml",
-    "scikit-learn": ", or leave k_center and clusters out of the buffer's `diversity`",
+    "scikit-learn": ", or leave `near`, and k_center and clusters of `diversity`, out of the buffer",
     "deepspeed": ", or use launch: { kind: torchrun }",
     "vllm": ", or leave args.use_vllm out (and options.engine at auto): transformers then generates the answers",
 }
 
 
-def _compares_rows(spec: dict) -> bool:
-    diversity = (spec.get("replay") or {}).get("diversity") or {}
-    return any(diversity.get(name) for name in ("k_center", "clusters"))
+def _compares_rows(spec: dict) -> Any:
+    replay = spec.get("replay") or {}
+    diversity = replay.get("diversity") or {}
+    return replay.get("near") or any(diversity.get(name) for name in ("k_center", "clusters"))
 
 
 #: Packages that not every stage needs.

@@ -65,11 +65,14 @@ def planned_points(options: dict[str, Any], total: int) -> set[int]:
     return {*probe_steps(options.get("every"), total), *eval_steps(options.get("eval_every"), total)}
 
 
-def early_steps(options: dict[str, Any], total: int) -> set[int]:
-    """Probe points that are there only because a stage's first steps are looked at more closely."""
+def lean_steps(options: dict[str, Any], total: int) -> set[int]:
+    """Probe points at which only the series that are watched are scored: those that are there only because a stage's
+    first steps are looked at more closely and, in a stage that says nothing of how often, every second regular one.
+    """
     every = options.get("every")
     regular = _spaced(default_spacing(total) if every is None else every, total)
-    return planned_points(options, total) - {*regular, *eval_steps(options.get("eval_every"), total)}
+    whole = regular[1::2] if every is None else regular
+    return planned_points(options, total) - {*whole, total, *eval_steps(options.get("eval_every"), total)}
 
 
 def default_spacing(total: int) -> int:
@@ -118,7 +121,7 @@ class ProbeCallback(TrainerCallback):
         if step == self._done or self.stopping() or (step not in self.steps and step not in self.eval_steps):
             return
         if not self._full(step) and not self.prober.between(step).rows:
-            return  # an early point of a stage in which nothing can be watched
+            return  # a lean point of a stage in which nothing can be watched
         self._done = step
         self.probe(model, step)
 

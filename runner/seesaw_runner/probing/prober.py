@@ -52,7 +52,7 @@ class Prober:
         )
         self.rows = [s.probes[i].row for s in self.sets for i in s.usable]
         self.whole = self.short = self.watched = whole(self.sets)
-        self.early: frozenset[int] = frozenset()
+        self.lean: frozenset[int] = frozenset()
         self.top_k = max(LEAST_TOP_K, int(self.options["top_k"]))
         self.writer = ProbeWriter(run, journal, self.sets, self.encoder.bytes, self.top_k)
         self.watching = Watching(spec, run, self.sets, self.whole, journal)
@@ -82,14 +82,14 @@ class Prober:
         looks: int | None,
         last: int | None,
         short: bool = False,
-        early: Iterable[int] = (),
+        lean: Iterable[int] = (),
         events: Iterable[dict] = (),
     ) -> None:
         """Scores the start checkpoint (step 0), measures noise, freezes the references and opens the watch.
 
         identity, base_identity: `saving.identity` of the start and the base. looks, last: how many probe points are
         planned after step 0, and the last of them, for the flags' budget; None where that is not known. short: points
-        between the ends score fewer rows, and at the `early` ones only those of series that are watched. events: the
+        between the ends score fewer rows, and at the `lean` ones only those of series that are watched. events: the
         journal so far, in a later attempt.
         load_base is called only when KL to a base other than the start is wanted and the cache does not have it.
         """
@@ -120,7 +120,7 @@ class Prober:
         )
         if short:
             watch = self.watching.watch
-            self.watched, self.early = only([s.id in watch.measurable for s in self.sets], self.short), frozenset(early)
+            self.watched, self.lean = only([s.id in watch.measurable for s in self.sets], self.short), frozenset(lean)
             self._keep_references_of(self.short)
             self._keep_references_of(self.watched)
         self.gate.recall(events, self.run)
@@ -136,7 +136,7 @@ class Prober:
         self.seconds += time.perf_counter() - began
 
     def scored(self, step: int, events: Iterable[dict]) -> bool:
-        """Whether a journal has every set's scores at a step, and no later attempt made them void. At an early point
+        """Whether a journal has every set's scores at a step, and no later attempt made them void. At a lean point
         only of the sets that are scored there.
         """
         found = {(e["skill"], e["split"]) for e in events if e.get("type") == "probe.scored" and e.get("step") == step}
@@ -145,7 +145,7 @@ class Prober:
 
     def between(self, step: int) -> Selection:
         """The rows of a point between the ends."""
-        return self.watched if step in self.early else self.short
+        return self.watched if step in self.lean else self.short
 
     def _scorer(self, model: torch.nn.Module) -> Scorer:
         return Scorer(

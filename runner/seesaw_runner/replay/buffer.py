@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from seesaw_runner.replay.coverage import share_out
 from seesaw_runner.replay.features import States
 from seesaw_runner.replay.ledger import Drawn, Ledger, ledger_totals
 from seesaw_runner.replay.near_duplicates import NearDuplicates, row_shingles
+from seesaw_runner.replay.nearness import nearest, rows_to_be_near
 from seesaw_runner.replay.quality import Quality, Rater, ReplayError
 
 __all__ = ["Buffer", "BufferRow", "Drawn", "Ledger", "ReplayError", "build_buffer", "ledger_totals", "share_out"]
@@ -30,7 +31,7 @@ VERSION = 1
 @dataclass(frozen=True)
 class BufferRow:
     """`source` is the data file, relative to the root where it lies inside; `since` the stage that brought the
-    row in.
+    row in; `near` how similar its prompt is to that of the nearest named row, where it was taken for that.
     """
 
     hash: str
@@ -39,13 +40,15 @@ class BufferRow:
     source: str
     line: int
     since: str
+    near: float | None = None
 
 
 @dataclass
 class Buffer:
     """A frozen buffer. `sources` counts, for each stage: rows read, kept after all filters, taken, and its quota where
     stages have one. `coverage` says, for each stage whose rows were chosen by what they cover, how far the rows left
-    out are from the ones taken, and how far they would be from a choice by chance.
+    out are from the ones taken, and how far they would be from a choice by chance. `nearness` says, for each stage of a
+    buffer with `near`, how similar the rows taken for it are to the nearest named row, and rows taken by chance.
     """
 
     buffer: str
@@ -55,13 +58,14 @@ class Buffer:
     dropped: dict[str, int]
     sources: list[dict[str, Any]] = field(default_factory=list)
     coverage: list[dict[str, Any]] = field(default_factory=list)
+    nearness: list[dict[str, Any]] = field(default_factory=list)
 
     def save(self, path: str | Path) -> None:
         """Writes buffer.json whole or not at all."""
         path = Path(path)
         temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
         with open(temporary, "w", encoding="utf-8") as file:
-            json.dump({"v": VERSION, **asdict(self)}, file, indent=1)
+            json.dump({"v": VERSION, **asdict(self), "rows": [_written(row) for row in self.rows]}, file, indent=1)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -84,6 +88,7 @@ class Buffer:
             data["dropped"],
             data.get("sources", []),
             data.get("coverage", []),
+            data.get("nearness", []),
         )
 
     def values(self, root: str | Path) -> list[dict]:
@@ -119,6 +124,7 @@ def build_buffer(
     """Builds the buffer that `replay` of run.json describes. The same input and seed give the same buffer.
 
     A row whose prompt is also a probe's never gets in (`dropped.probe`): training on it would hide forgetting.
+    Where the buffer has `near`, up to half of each share are rows like the named ones; the rest is chosen as without.
     rater: the reward model that `quality` names. states: hidden states of rows, `width` numbers each, where `diversity`
     compares them.
     """
@@ -127,7 +133,8 @@ def build_buffer(
     probes = probe_hashes(skills)
     seen: set[str] = set()
     diversity, quotas = replay_spec.get("diversity") or {}, replay_spec.get("quotas")
-    near = NearDuplicates(diversity["minhash"]) if diversity.get("minhash") else None
+    copies = NearDuplicates(diversity["minhash"]) if diversity.get("minhash") else None
+    wanted = rows_to_be_near(replay_spec)
     for origin in replay_spec["from"]:
         gate = Quality(replay_spec.get("quality"), origin, skills, root, trusted, rater)
         rows, read, passed = [], 0, 0
@@ -142,7 +149,7 @@ def build_buffer(
                 dropped["probe"] += 1
                 continue
             # The same record twice is one member, whatever `diversity` says: members are known by their hash.
-            if hashes.full in seen or (near and not near.add(row_shingles(row.value))):
+            if hashes.full in seen or (copies and not copies.add(row_shingles(row.value))):
                 dropped["duplicate"] += 1
                 continue
             seen.add(hashes.full)
@@ -162,26 +169,34 @@ def build_buffer(
         shares = share_out(replay_spec["rows"], available)
     taken: list[BufferRow] = []
     coverage: list[dict[str, Any]] = []
+    nearness: list[dict[str, Any]] = []
     for origin, source, rows, share in zip(replay_spec["from"], sources, kept, shares, strict=True):
         source |= {"taken": share} | ({"quota": quotas.get(origin["stage"], 0)} if quotas else {})
+        hashes, lines = [row.hash for row in rows], [row.line for row in rows]
+        path, drawn = origin["data"], f"{seed}/{replay_spec['buffer']}/{origin['stage']}"
+        first: dict[int, float] = {}
+        if wanted and rows:
+            first, bought = nearest(wanted, hashes, lines, share, path=path, seed=drawn)
+            nearness.append({"stage": origin["stage"], **bought})
         chosen, told = choose(
-            [row.hash for row in rows],
-            [row.line for row in rows],
+            hashes,
+            lines,
             share,
-            path=origin["data"],
-            seed=f"{seed}/{replay_spec['buffer']}/{origin['stage']}",
+            path=path,
+            seed=drawn,
             diversity=diversity,
+            first=first.keys(),
             states=states,
             width=width,
         )
-        taken += [rows[i] for i in chosen]
+        taken += [replace(rows[i], near=first.get(i)) for i in chosen]
         coverage += [{"stage": origin["stage"], **told}] if told else []
     if not taken:
         raise ReplayError(
             f"the buffer {replay_spec['buffer']} is empty: its stages have no usable rows; check `from` and the "
             "data files"
         )
-    return Buffer(replay_spec["buffer"], seed, replay_spec["ratio"], taken, dropped, sources, coverage)
+    return Buffer(replay_spec["buffer"], seed, replay_spec["ratio"], taken, dropped, sources, coverage, nearness)
 
 
 def probe_hashes(skills: list[dict]) -> set[str]:
@@ -195,6 +210,11 @@ def probe_hashes(skills: list[dict]) -> set[str]:
                     hashes = row_hashes(row.value)
                     found.add(hashes.prompt or hashes.full)
     return found
+
+
+def _written(row: BufferRow) -> dict[str, Any]:
+    """Only rows that were taken for their nearness say so."""
+    return {name: value for name, value in asdict(row).items() if name != "near" or value is not None}
 
 
 def _usable(path: str) -> Iterator[Row]:

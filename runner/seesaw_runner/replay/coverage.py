@@ -18,13 +18,16 @@ CHUNK = 8 << 20
 FIT_ROWS = 20_000
 
 
-def k_center(features: Any, quota: int, source: random.Random) -> list[int]:
-    """Starts anywhere, then always takes the row that is farthest from all taken ones: at most twice the least
-    possible greatest distance (Gonzalez 1985). Ascending indexes."""
+def k_center(features: Any, quota: int, source: random.Random, first: Sequence[int] = ()) -> list[int]:
+    """Starts anywhere, or with the rows `first`, then always takes the row that is farthest from all taken ones: from
+    anywhere, at most twice the least possible greatest distance (Gonzalez 1985). Ascending indexes."""
     if quota <= 0:
         return []
-    chosen = [source.randrange(features.shape[0])]
+    chosen = [*first] or [source.randrange(features.shape[0])]
     nearest = _distances(features, chosen[0])
+    for row in chosen[1:]:
+        np.minimum(nearest, _distances(features, row), out=nearest)
+    nearest[chosen] = -np.inf
     while len(chosen) < quota:
         nearest[chosen[-1]] = -np.inf
         chosen.append(int(np.argmax(nearest)))

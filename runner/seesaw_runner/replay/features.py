@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from seesaw_runner.data.row_shapes import to_turns
+from seesaw_runner.data.row_shapes import split_turns, to_turns
 from seesaw_runner.replay.near_duplicates import _WORD
 from seesaw_runner.replay.quality import ReplayError
 
@@ -31,22 +31,34 @@ def most_rows(kind: str, width: int) -> int:
     return MOST_ROWS if kind == "tfidf" else max(1, min(MOST_ROWS, MOST_BYTES // (4 * max(1, width))))
 
 
-def tfidf(values: Iterable[dict]) -> Any:
-    """A sparse float32 matrix, one row each."""
+def prompt_text(value: dict) -> str:
+    """What a row asks; the whole row where it has no prompt."""
+    prompt, _ = split_turns(value)
+    return "\n".join(turn.text for turn in prompt if isinstance(turn.text, str)) if prompt else row_text(value)
+
+
+def row_text(value: dict) -> str:
+    return "\n".join(turn.text for turn in to_turns(value) if isinstance(turn.text, str))
+
+
+def tfidf(
+    values: Iterable[dict], *, text: Callable[[dict], str] = row_text, option: str = "k_center and clusters"
+) -> Any:
+    """A sparse float32 matrix, one row each. option: what in seesaw.yaml asks for it."""
     try:
         from sklearn.feature_extraction.text import TfidfVectorizer
     except ImportError as error:
         raise ReplayError(
-            "`diversity` by k_center or clusters needs scikit-learn, which is not installed; install what "
-            "runner/requirements.txt lists"
+            f"rows are compared by scikit-learn, which is not installed; install what runner/requirements.txt lists, "
+            f"or leave {option} out of the buffer"
         ) from error
     vectorizer = TfidfVectorizer(
         token_pattern=_WORD.pattern, sublinear_tf=True, max_features=MOST_TERMS, dtype=np.float32
     )
     try:
-        return vectorizer.fit_transform(map(_text, values))
+        return vectorizer.fit_transform(map(text, values))
     except ValueError as error:
-        raise ReplayError("the rows have no words to compare them by; leave k_center and clusters out") from error
+        raise ReplayError(f"the rows have no words to compare them by; leave {option} out") from error
 
 
 def hidden(states: np.ndarray) -> np.ndarray:
@@ -60,7 +72,3 @@ def hidden(states: np.ndarray) -> np.ndarray:
     out = ((states - states.mean(0)) / np.where(spread > 1e-6, spread, 1.0)).astype(np.float32)
     length = np.linalg.norm(out, axis=1, keepdims=True)
     return out / np.where(length > 0, length, 1.0)
-
-
-def _text(value: dict) -> str:
-    return "\n".join(turn.text for turn in to_turns(value) if isinstance(turn.text, str))

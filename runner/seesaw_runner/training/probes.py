@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seesaw_runner.checkpoints import saving
 from seesaw_runner.journal import read_events, standing_events
-from seesaw_runner.probing.callback import ProbeCallback, early_steps, planned_points
+from seesaw_runner.probing.callback import ProbeCallback, lean_steps, planned_points
 from seesaw_runner.probing.gate import halt_of, tell_halt
 from seesaw_runner.probing.prober import Prober
 from seesaw_runner.probing.selection import probes_are_dear
@@ -34,7 +34,7 @@ def probe_start(stage: Session, again: bool, events: list[dict]) -> None:
         looks=len(points),
         last=steps,
         short=short,
-        early=early_steps(spec["probe"], steps),
+        lean=lean_steps(spec["probe"], steps),
         events=read_events(stage.run / "journal.jsonl") if again else (),
     )
     say(prober.told)

@@ -135,6 +135,8 @@ def _build(stage, encoder):
             f"{rater.cut} rows are longer than the reward model {rater.name} can read: it scored their beginnings.",
             severity="info",
         )
+    if replay.get("near"):
+        _tell_near(stage, buffer)
     for told in buffer.coverage:
         say(
             f"{told['stage']}: rows left out are {told['mean']:.3f} from the nearest kept one on average "
@@ -148,6 +150,37 @@ def _build(stage, encoder):
                 severity="info",
             )
     return buffer
+
+
+def _tell_near(stage, buffer) -> None:
+    """What the rows near the named ones are like; and that a probe which had a say in what is trained on is not
+    independent of the training any more."""
+    from seesaw_runner.replay.buffer import probe_hashes
+    from seesaw_runner.replay.nearness import named_rows, spoken
+
+    near = stage.spec["replay"]["near"]
+    for told in buffer.nearness:
+        say(
+            f"{told['stage']}: {told['rows']} rows were taken first, their prompts {told['mean']:.3f} similar to the "
+            f"nearest named one on average; taken by chance, {told['random']['mean']:.3f}"
+        )
+    if not any(told["rows"] for told in buffer.nearness):
+        stage.warn(
+            "near-none",
+            f"No row of the buffer {buffer.buffer} was taken for its nearness to {spoken(near['lines'])}: none has a "
+            "word of them, or the shares are too small.",
+            where=near["rows"],
+        )
+        return
+    probes = named_rows(near).probes(probe_hashes(stage.spec["skills"]))
+    if probes:
+        stage.warn(
+            "near-probes",
+            f"Rows of the buffer {buffer.buffer} were chosen by probes ({spoken(probes)}), which are thus no longer "
+            "independent of the training; the drift of the others tells more.",
+            where=f"{near['rows']}:{probes[0]}",
+            severity="info",
+        )
 
 
 def _reward_model(stage, replay: dict):

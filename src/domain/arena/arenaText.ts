@@ -39,6 +39,10 @@ function missingText(why: Missing): string {
   switch (status) {
     case null:
       return t("{0} has not been run.", stage);
+    case "queued":
+      return t("{0} waits in the queue of its target.", stage);
+    case "unreachable":
+      return t("{0} is on a target that cannot be reached now; it may well go on there.", stage);
     case "starting":
     case "running":
     case "stopping":

@@ -1,5 +1,5 @@
 import { stringify } from "yaml";
-import type { Pipeline } from "../pipeline/pipelineModel.ts";
+import type { Pipeline, Target } from "../pipeline/pipelineModel.ts";
 import { chainOf, type CompiledArena } from "./compileArena.ts";
 
 /** Only the ends are judged here: nothing is scored in between, and no divergence is measured. */
@@ -18,7 +18,12 @@ export function arenaYaml(pipeline: Pipeline, compiled: CompiledArena, seed: num
     flags: { ...pipeline.flags, on_flag: "inform" },
     stages: compiled.stages,
     ...(Object.keys(compiled.buffers).length > 0 && { buffers: compiled.buffers }),
-    ...(pipeline.targets.length > 0 && { targets: Object.fromEntries(pipeline.targets.map(({ id, kind, python }) => [id, { kind, ...(python !== null && { python }) }])) }),
+    ...(pipeline.targets.length > 0 && { targets: Object.fromEntries(pipeline.targets.map(rawTarget)) }),
   };
   return `# Made by \`seesaw arena\` from ${pipeline.file}: change that file, not this one.\n${stringify(raw, { aliasDuplicateObjects: false })}`;
+}
+
+function rawTarget({ id, ...target }: Target): [string, object] {
+  const said = Object.entries(target).filter(([key, value]) => value !== null && !(key === "resources" && Object.keys(value as object).length === 0));
+  return [id, Object.fromEntries(said)];
 }

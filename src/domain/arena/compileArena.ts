@@ -138,7 +138,7 @@ class Compiler {
     return weights.map((weight, place) => {
       const id = place === 0 ? remedy.id : `${remedy.id}-w${String(weight).replace(".", "_")}`;
       const options = { method: remedy.method, models, ...(weight !== null && { weight }), ...(remedy.density !== null && { density: remedy.density }), ...remedy.options };
-      const end = this.add({ ...this.shell(), id, recipe: "merge", from: chain.at(-1) ?? "base", options });
+      const end = this.add({ ...this.shell(true), id, recipe: "merge", from: chain.at(-1) ?? "base", options });
       const title = `merge, ${remedy.method}${remedy.of === "chain" ? " of M1 to the end" : ""}${weight === null ? "" : `, weight ${weight}`}`;
       return { id, title, kind: "merge" as const, end, own: [end], shared: [...shared], sweep: remedy.sweep.length === 0 || weight === null ? null : { of: remedy.id, weight } };
     });
@@ -155,7 +155,7 @@ class Compiler {
       return this.add(raw);
     });
     const options = { experts: Object.fromEntries(this.taught.map((stage, place) => [stage.id, experts[place] ?? ""])), max_new_tokens: this.longest(), ...remedy.options };
-    const router = this.add({ ...this.shell(), id: `${remedy.id}-router`, recipe: "router", data: this.mix, from: "base", options });
+    const router = this.add({ ...this.shell(true), id: `${remedy.id}-router`, recipe: "router", data: this.mix, from: "base", options });
     return { id: remedy.id, title, kind: remedy.kind, end: router, own: [...experts, router], shared: [], sweep: null };
   }
 
@@ -205,10 +205,12 @@ class Compiler {
     return id;
   }
 
-  /** What every stage of this chain has: where it runs. */
-  private shell(): Pick<RawStage, "on" | "env" | "launch"> {
+  /** What every stage of this chain has: where it runs. `alone`: in one process, as merges and routers do. */
+  private shell(alone = false): Pick<RawStage, "on" | "resources" | "env" | "launch"> {
     const last = this.chain.at(-1);
-    return { ...(last !== undefined && { on: last.on, env: last.env, launch: last.launch }) };
+    if (last === undefined) return {};
+    const { nodes: _, ...one } = last.resources ?? {};
+    return { on: last.on, env: last.env, ...placeOf(alone ? { launch: { kind: "python", processes: 1 }, ...(last.resources !== undefined && { resources: { ...one, nodes: 1 } }) } : last) };
   }
 
   private add(stage: RawStage): string {
@@ -247,6 +249,11 @@ function percent(share: number): string {
   return `${Math.round(share * 100)} %`;
 }
 
+/** How many processes on how many machines, as the file writes it: the nodes among the resources. */
+function placeOf({ launch: { nodes: _, ...launch }, resources = {} }: Pick<Stage, "launch" | "resources">): Pick<RawStage, "launch" | "resources"> {
+  return { launch, ...(Object.keys(resources).length > 0 && { resources }) };
+}
+
 /** A stage as the file would have it. Probing is the arena's: only the ends are looked at. */
 function rawStage(stage: Stage): RawStage {
   return {
@@ -256,7 +263,7 @@ function rawStage(stage: Stage): RawStage {
     args: stage.args,
     ...(Object.keys(stage.options).length > 0 && { options: stage.options }),
     ...(stage.adapter !== null && { adapter: stage.adapter }),
-    launch: stage.launch,
+    ...placeOf(stage),
     ...(stage.replay !== null && { replay: stage.replay }),
     from: fromName(stage) ?? "base",
     on: stage.on,

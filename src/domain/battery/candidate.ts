@@ -21,7 +21,7 @@ interface Named {
   fixed?: number;
 }
 
-export type Family = "soft" | "shift" | "strict" | "nll" | "baseline";
+export type Family = "limit" | "soft" | "shift" | "strict" | "nll" | "baseline";
 
 export interface ScoreCandidate extends Named {
   kind: "score";

@@ -2,12 +2,13 @@ import type { MarginKind } from "../flags/detector.ts";
 import { tunedDrop } from "./baselines/accuracy.ts";
 import { baselines } from "./baselines/baselines.ts";
 import { explored } from "./baselines/explored.ts";
-import type { Candidate, LevelCandidate } from "./candidate.ts";
+import type { Candidate } from "./candidate.ts";
 import { choiceRows } from "./choose.ts";
 import { detectorCandidate, type WatchSetting } from "./detectorCandidates.ts";
+import { limitCandidate } from "./limitCandidate.ts";
 import { allowedRate } from "./tune.ts";
 
-/** The grid that bank A chooses from; the first of each list is today's default, so that ties keep it. */
+/** The grid that bank A chooses from; the first of each list is the simplest, so that ties keep it. */
 const grid = {
   margin: ["all", "decision"] as readonly MarginKind[],
   scale: [1, 0.5, 0.25, 2],
@@ -28,11 +29,12 @@ export const settings: readonly WatchSetting[] = [
 
 /** Everything that is tuned in the first round. */
 export function allCandidates(): Candidate[] {
-  return [...settings.map((setting) => detectorCandidate(setting, choiceRows)), ...baselines(choiceRows), tunedDrop(128), tunedDrop(256), ...explored(256)];
+  return [limitCandidate(choiceRows, true), ...settings.map((setting) => detectorCandidate(setting, choiceRows)), ...baselines(choiceRows), tunedDrop(128), tunedDrop(256), ...explored(256)];
 }
 
 /** The second round, for the best setting of each family: the budget that a user asks for, untuned; other sizes of the panel; and ablations, which cannot win. */
-export function variantsOf(id: string): LevelCandidate[] {
+export function variantsOf(id: string): Candidate[] {
+  if (id === limitCandidate(choiceRows, true).id) return otherRows.map((rows) => limitCandidate(rows, false));
   const setting = settings.find((one) => detectorCandidate(one, choiceRows).id === id);
   if (setting === undefined) throw new Error(`There is no detector candidate "${id}" on ${choiceRows} rows.`);
   return [

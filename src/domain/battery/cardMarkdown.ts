@@ -14,7 +14,7 @@ export function cardMarkdown(card: ReportCard, a: BankFile, b: BankFile | null):
   const bank = b ?? a;
   const sections = [
     "# Report card of the early warning",
-    "Made by `npm run battery` from [media/battery](media/battery); do not edit. Words and rules: [.github/battery-protocol.md](.github/battery-protocol.md). Brackets after a share are its 95 % interval; leads are in training steps, the median first, then the middle half.",
+    "Made by `npm run battery` from [media/battery](media/battery); do not edit. Words and rules: [.github/battery-protocol.md](.github/battery-protocol.md), amended once before bank B was judged (it says when and why). Brackets after a share are its 95 % interval; leads are in training steps, the median first, then the middle half.",
     inShort(card),
     whatWasRun(bank),
     comparison(card, a, bank),
@@ -33,7 +33,7 @@ function inShort(card: ReportCard): string {
   const { lead } = panel;
   const leads = (of: typeof lead): string => (of.events === 0 ? "no events" : `${leadsText(withNumbers(of))} steps`);
   const lines = [
-    `- **The detector**: \`${card.detector.family}\` (${parametersText(card.detector.parameters)}), budget ${percent(card.detector.alpha)} a run, on ${panel.rows} probe rows a skill. It won on bank A among the detectors that keep their false-alarm rate there.`,
+    `- **The detector**: \`${card.detector.family}\` (${parametersText(card.detector.parameters)}), ${knobText(card.detector.family, card.detector.alpha)}, on ${panel.rows} probe rows a skill. It won on bank A among the detectors that keep their false-alarm rate there.`,
     card.tested
       ? `- **The figures are from bank B**: ${card.runs.all} runs from another base, with settings fixed before.`
       : "- **Not tested yet.** The figures are from bank A, on which the detector was chosen: they flatter it. Nothing may be claimed from them, so it ships as a description only.",
@@ -51,6 +51,11 @@ function inShort(card: ReportCard): string {
     card.watch_hidden ? `Its state "drifting" is **hidden** unless asked for: ${why("fewer than half of its alarms were right")}.` : "Its state \"drifting\" is shown.",
   ];
   return `## In short\n${lines.join("\n")}\n\nBy the rules fixed before: ${verdict.join(" ")}`;
+}
+
+/** What bank A has tuned: a limit in points, or a budget. */
+function knobText(family: string, knob: number): string {
+  return family === "limit" ? `limit ${Number(knob.toPrecision(3))} points` : `budget ${percent(knob)} a run`;
 }
 
 function againstAccuracy({ against_accuracy: { ahead, beats } }: ReportCard): string {
@@ -89,6 +94,7 @@ function labelOf({ id, label, kind, family, knob, parameters }: BankCandidate): 
   if (knob === null) return `${label}: no setting keeps the rate`;
   if ("alpha" in parameters || (family === "baseline" && Object.keys(parameters).length > 0)) return label;
   const tested = /^(benchmark|mcnemar)/.test(id);
+  if (family === "limit") return `${label}; ${knobText(family, knob)}`;
   return `${label}; ${kind === "level" || tested ? `budget ${percent(tested ? Math.exp(-knob) : knob)}` : `above ${Number(knob.toPrecision(3))}`}`;
 }
 

@@ -66,7 +66,7 @@ export function detectorCandidate(setting: WatchSetting, rows: number, { alpha, 
   };
 }
 
-const names: Record<DetectorId, string> = { soft: "Expected accuracy", shift: "Boundary shift", strict: "Boundary shift, e-values", nll: "Sequence NLL, tested" };
+const names: Record<DetectorId, string> = { limit: "Expected accuracy against a limit", soft: "Expected accuracy", shift: "Boundary shift", strict: "Boundary shift, e-values", nll: "Sequence NLL, tested" };
 
 const ablations: Record<Ablation, string> = { "right-at-start": "only rows right at the start", "every-second-look": "every second look" };
 

@@ -1,4 +1,5 @@
 import type { Stage } from "../pipeline/pipelineModel.ts";
+import { allProcesses } from "../pipeline/targetSettings.ts";
 
 /** What of a stage decides its memory and work. */
 export type CostStage = Pick<Stage, "id" | "recipe" | "args" | "adapter" | "launch" | "probe" | "replay"> & { options?: Readonly<Record<string, unknown>> | null };
@@ -57,7 +58,7 @@ export function stageSettings(stage: CostStage, cuda: boolean): StageSettings {
     recipe,
     batch: (whole(args["per_device_train_batch_size"]) ?? 8) * (recipe === "dpo" ? 2 : 1),
     accumulation: whole(args["gradient_accumulation_steps"]) ?? 1,
-    processes: launch.kind === "python" ? 1 : launch.processes,
+    processes: allProcesses(launch),
     maxLength: args["max_length"] === null ? null : (whole(args["max_length"]) ?? (recipe === "grpo" ? null : 1024)),
     mixed: cuda && args["bf16"] !== false || args["bf16"] === true || args["fp16"] === true,
     checkpointing: typeof args["gradient_checkpointing"] === "boolean" ? args["gradient_checkpointing"] : cuda,
@@ -81,7 +82,7 @@ function generates(recipe: string): boolean {
 function togetherOf({ recipe, args, probe, launch }: CostStage, options: Readonly<Record<string, unknown>>): number {
   const batch = whole(args["per_device_train_batch_size"]) ?? 8;
   const shared = whole(args["generation_batch_size"]);
-  if (recipe === "grpo" && shared !== null) return Math.ceil(shared / (launch.kind === "python" ? 1 : launch.processes));
+  if (recipe === "grpo" && shared !== null) return Math.ceil(shared / allProcesses(launch));
   if (recipe === "grpo") return batch * (whole(args["steps_per_generation"]) ?? whole(args["gradient_accumulation_steps"]) ?? 1);
   if (recipe === "router") return probe.batch_size;
   return whole(options["batch_size"]) ?? (recipe === "distill" ? batch : 32);

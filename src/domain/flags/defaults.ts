@@ -5,7 +5,7 @@ import type { DetectorId, MarginKind } from "./detector.ts";
  * `seesaw_runner/flags/defaults.py`, and nothing else may repeat them.
  */
 export const flagDefaults = {
-  detector: "soft" as DetectorId,
+  detector: "limit" as DetectorId,
   margin: "all" as MarginKind,
   /** Nats of margin over which an answer counts as lost by degrees. */
   scale: 1,
@@ -16,6 +16,19 @@ export const flagDefaults = {
   /** Of the detector `nll`. */
   tolerance_nats: 0.2,
 } as const;
+
+/**
+ * Of the detector `limit`: the loss, in points of expected accuracy on 64 rows, that at most this share of bank A's 48 healthy
+ * runs went beyond at any look of any skill. A smaller budget than the first has the first one's limit.
+ */
+export const lossLimits: readonly { alpha: number; points: number }[] = [
+  { alpha: 0.02, points: 9.75 },
+  { alpha: 0.05, points: 4.5 },
+  { alpha: 0.1, points: 4.36 },
+  { alpha: 0.15, points: 3.48 },
+  { alpha: 0.2, points: 2.94 },
+  { alpha: 0.3, points: 2.39 },
+];
 
 /** Level of the paired tests that confirm a flag, over all series of a run (Holm). */
 export const confirmLevel = 0.05;

@@ -1,9 +1,9 @@
 import type { Split } from "../../protocol/runSpec.ts";
 
 /** `nll`: change of the whole answer's likelihood; the others look at margins (see the files of their names). */
-export type DetectorId = "nll" | "shift" | "soft" | "strict";
+export type DetectorId = "limit" | "nll" | "shift" | "soft" | "strict";
 
-export const detectorIds: readonly DetectorId[] = ["nll", "shift", "soft", "strict"];
+export const detectorIds: readonly DetectorId[] = ["limit", "nll", "shift", "soft", "strict"];
 
 /** Which tokens a row's margin is the least of. */
 export type MarginKind = "all" | "decision";
@@ -73,7 +73,7 @@ export interface DetectorSetup {
   tolerance: number;
   /** The same for `nll`, in nats. */
   tolerance_nats: number;
-  /** Nats of margin in which `soft` counts an answer as lost by degrees. */
+  /** Nats of margin in which `limit` and `soft` count an answer as lost by degrees. */
   scale: number;
 }
 

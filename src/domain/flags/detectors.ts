@@ -1,7 +1,7 @@
 import { changeClip, fitBoundary, marginChanges, pseudoValues, shiftNoise } from "./boundaryShift.ts";
 import { clustersOf } from "./clusters.ts";
 import type { Detector, DetectorId, DetectorSetup, FlagUnit, LookScores, OpenSeries, SeriesStart, Verdict } from "./detector.ts";
-import { accuracyChanges, accuracyNoise } from "./expectedAccuracy.ts";
+import { accuracyChanges, accuracyNoise, lossLimit } from "./expectedAccuracy.ts";
 import { GroupSequential } from "./groupSequential.ts";
 import { densityAtZero } from "./kernelDensity.ts";
 import { cleanMargin } from "./margins.ts";
@@ -11,6 +11,7 @@ import { SumOfEValues } from "./sumOfEValues.ts";
 
 /** The detectors by id, behind one interface. Each watches one series at the level alpha / series. */
 export const detectors: Readonly<Record<DetectorId, Detector>> = {
+  limit: { id: "limit", open: openLimit },
   nll: { id: "nll", open: openNll },
   shift: { id: "shift", open: (start, setup) => openShift(start, setup, sequentialTest) },
   soft: { id: "soft", open: openSoft },
@@ -52,6 +53,24 @@ function openSoft(start: SeriesStart, setup: DetectorSetup): OpenSeries {
       const alarm = test.look(resampled, setup.tolerance / 100, scores.progress);
       const { estimate, low, high } = lossBand(resampled);
       return verdict({ estimate: 100 * estimate, low: 100 * low, high: 100 * high }, "points", setup.tolerance, noise, alarm, test.spent / setup.alpha);
+    },
+  };
+}
+
+/** Expected accuracy in points against a limit that healthy runs of the battery keep to: no test, so it needs no resamples but for the band. */
+function openLimit(start: SeriesStart, setup: DetectorSetup): OpenSeries {
+  const margins = start.margins.map(cleanMargin);
+  const clusters = clustersOf(margins.length, start.groups);
+  const counts = resampleCounts(seriesSeed(start.id, start.seed), clusters.n);
+  const noise = 100 * accuracyNoise(clusters.n, start.noise.margin_sd, setup.scale);
+  const limit = Math.max(lossLimit(setup.alpha), setup.tolerance);
+  return {
+    tolerance: limit,
+    noise,
+    unit: "points",
+    look(scores) {
+      const { estimate, low, high } = lossBand(resample(counts, accuracyChanges(margins, scores.margins, setup.scale, clusters)));
+      return verdict({ estimate: 100 * estimate, low: 100 * low, high: 100 * high }, "points", limit, noise, 100 * estimate > limit, scores.progress / setup.series);
     },
   };
 }

@@ -1,4 +1,5 @@
 import { clusterMeans, type Clusters } from "./clusters.ts";
+import { lossLimits } from "./defaults.ts";
 import { cleanMargin } from "./margins.ts";
 
 /** How right a row is, 0 … 1: a step at margin 0 (teacher forcing right or wrong) made smooth over `scale` nats. */
@@ -17,4 +18,10 @@ export function accuracyChanges(start: Float64Array, now: Float64Array, scale: n
 /** What rescoring can do to its mean, as a share: 3 standard errors of noise `sd` nats a row; the logistic's slope is at most 1/(4·scale). */
 export function accuracyNoise(n: number, sd: number, scale: number): number {
   return (3 * sd) / (4 * scale) / Math.sqrt(n);
+}
+
+/** Points of expected accuracy from which the detector `limit` alarms, at a false-alarm budget of `alpha` a run. */
+export function lossLimit(alpha: number): number {
+  const [first, ...later] = lossLimits as [(typeof lossLimits)[number], ...typeof lossLimits];
+  return (later.findLast((one) => one.alpha <= alpha + 1e-9) ?? first).points;
 }

@@ -1,11 +1,13 @@
 import { t } from "../../util/l10n.ts";
 import type { Diagnostic, Pipeline, SourceRange } from "./pipelineModel.ts";
 import type { PipelineProblem } from "./pipelineChecks.ts";
+import type { RemoteKind } from "../../protocol/remote.ts";
 import type { RawPipeline } from "./pipelineDefaults.ts";
 import { pipelineChecks } from "./pipelineChecks.ts";
 import { fillIn } from "./pipelineDefaults.ts";
 import { schemaProblems } from "./pipelineSchema.ts";
 import { stageEdits, type FlaggedStage, type StageEdit } from "./stageEdits.ts";
+import { targetEdit, type TargetEdit } from "./targetEdit.ts";
 import { pointerOf, readYaml, type YamlSource } from "./yamlSource.ts";
 
 export interface ParsedPipeline {
@@ -41,6 +43,11 @@ export function flagEdits(text: string, file: string, flagged: FlaggedStage): St
   return pipeline === null ? [] : stageEdits(text, pipeline, flagged);
 }
 
+/** What adds a target of this kind to a `seesaw.yaml`, to be filled in by the person; null where the file has errors. */
+export function newTargetEdit(text: string, kind: RemoteKind): TargetEdit | null {
+  return targetEdit(text, kind);
+}
+
 /**
  * Files of the pipeline that are not there, as diagnostics at the place that names them.
  * `exists` says whether there is a file or folder at an absolute path.
@@ -60,10 +67,13 @@ export function pipelineFileProblems(pipeline: Pipeline, exists: (path: string) 
   for (const stage of pipeline.stages) {
     if (stage.data !== null) named.push({ path: stage.data, what: t("The data of stage \"{0}\"", stage.id), fix: t("Correct the path, or create the file."), pointer: pointerOf("stages", stage.index - 1, "data"), range: stage.range });
   }
+  for (const { id, near, range } of pipeline.buffers) {
+    if (near != null) named.push({ path: near.rows, what: t("The file whose rows \"near\" of buffer \"{0}\" names", id), fix: t("Correct the path, or create the file."), pointer: pointerOf("buffers", id, "near", "rows"), range });
+  }
   const tasks = pipeline.benchmark?.include_path ?? null;
   if (tasks !== null) named.push({ path: tasks, what: t("The folder of benchmark tasks"), fix: t("Correct the path, or create the folder."), pointer: pointerOf("benchmark", "include_path"), range: start });
   for (const target of pipeline.targets) {
-    if (target.python === null || !/[\\/]/.test(target.python) || target.python.startsWith("~")) continue;
+    if (target.kind !== "local" || target.python === null || !/[\\/]/.test(target.python) || target.python.startsWith("~")) continue;
     named.push({ path: target.python, what: t("The Python of target \"{0}\"", target.id), fix: t("Create that environment, or change \"python\"."), pointer: pointerOf("targets", target.id, "python"), range: start });
   }
   return named.filter(({ path }) => !exists(path)).map(({ path, what, fix, pointer, range }) => ({

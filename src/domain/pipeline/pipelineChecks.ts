@@ -4,6 +4,7 @@ import type { SchemaProblem } from "./pipelineSchema.ts";
 import { didYouMean } from "../../util/nearest.ts";
 import { parentOf, rewardModelOf, startName } from "./pipelineDefaults.ts";
 import { referencesOf, referenceTarget } from "./stageOptions.ts";
+import { targetProblems } from "./targetChecks.ts";
 import { pointerOf } from "./yamlSource.ts";
 
 /** What the schema cannot say: names that refer to each other, and names that have to be folder names. */
@@ -11,7 +12,7 @@ export type PipelineProblem = SchemaProblem & { severity?: "warning" };
 
 /** Checks a file that fits the schema. */
 export function pipelineChecks(raw: RawPipeline): PipelineProblem[] {
-  return [...nameProblems(raw), ...raw.stages.flatMap((stage, index) => stageProblems(raw, stage, index)), ...cycleProblems(raw), ...bufferProblems(raw), ...unitProblems(raw)];
+  return [...nameProblems(raw), ...raw.stages.flatMap((stage, index) => stageProblems(raw, stage, index)), ...cycleProblems(raw), ...bufferProblems(raw), ...unitProblems(raw), ...targetProblems(raw)];
 }
 
 const problem = (pointer: string, code: string, message: string, part: "key" | "value" = "value"): PipelineProblem => ({ pointer, code, message, part });

@@ -1,5 +1,6 @@
 import type { CheckSpec, SegmentPattern } from "../../protocol/checks.ts";
 import type { DecisionSpec, DiversitySpec, FlagSpec, LaunchSpec, OnFlag, ProbeSpec, QualitySpec, RowFeatures } from "../../protocol/runSpec.ts";
+import { nodesOf, resourcesOf, targetOf, type RawResources, type RawTarget } from "./targetSettings.ts";
 import { flagDefaults as detectorDefaults } from "../flags/defaults.ts";
 import { arenaOf, type RawArena } from "../arena/arenaModel.ts";
 import type { Buffer, Pipeline, Skill, SourceRange, Stage, Target } from "./pipelineModel.ts";
@@ -25,7 +26,7 @@ export interface RawPipeline {
   flags?: Partial<FlagSpec>;
   stages: RawStage[];
   buffers?: Record<string, RawBuffer>;
-  targets?: Record<string, { kind: "local"; python?: string }>;
+  targets?: Record<string, RawTarget>;
   benchmark?: RawBenchmark;
   arena?: RawArena;
 }
@@ -55,6 +56,7 @@ export interface RawStage {
   replay?: { buffer: string; ratio: number };
   from?: string;
   on?: string;
+  resources?: RawResources;
   env?: Record<string, string>;
 }
 
@@ -65,6 +67,7 @@ export interface RawBuffer {
   quotas?: Record<string, number>;
   quality?: { reward: number } | { field: string; min: number } | { check: true } | { reward_model: string; min: number };
   diversity?: "minhash" | { minhash?: number; k_center?: true | { features?: RowFeatures }; clusters?: number | { count: number; features?: RowFeatures } };
+  near?: { rows: string; lines: number[] };
 }
 
 /** The reward model of a buffer, which every stage that replays from it needs. */
@@ -119,19 +122,20 @@ export function fillIn(raw: RawPipeline, file: string, rangeOf: (pointer: string
     options: absoluteOptions(stage.options ?? {}, root),
     references: [...new Set([...referencesOf(stage).map(({ name }) => name), ...bufferReferences(raw, stage)])],
     adapter: stage.recipe === "experts" ? { ...expertAdapter, ...stage.adapter } : stage.adapter ?? null,
-    launch: launchOf(stage.launch, path),
+    launch: { ...launchOf(stage.launch, path), ...nodesOf(raw, stage) },
     probe: probeOf(raw, stage),
     save_every: stage.save_every ?? null,
     replay: stage.replay ?? null,
     from: parentOf(raw, index),
     ...(stage.from !== undefined && startName(stage.from).step !== null && { fromStep: startName(stage.from).step }),
     on: stage.on ?? "local",
+    ...resourcesOf(raw, stage),
     env: stage.env ?? {},
     range: rangeOf(pointerOf("stages", index, "id")),
   }));
   return {
     file, root, name: raw.name ?? baseName(root), base: path(raw.base), seed: raw.seed ?? 0,
-    skills, stages, buffers: buffersOf(raw, rangeOf), targets: targetsOf(raw, path), flags: { ...flagDefaults, ...raw.flags }, benchmark: benchmarkOf(raw, path), arena: raw.arena === undefined ? null : { ...arenaOf(raw.arena, root), range: rangeOf("/arena", "key") },
+    skills, stages, buffers: buffersOf(raw, path, rangeOf), targets: targetsOf(raw, path), flags: { ...flagDefaults, ...raw.flags }, benchmark: benchmarkOf(raw, path), arena: raw.arena === undefined ? null : { ...arenaOf(raw.arena, root), range: rangeOf("/arena", "key") },
   };
 }
 
@@ -162,13 +166,14 @@ function launchOf(launch: RawStage["launch"], path: (relative: string) => string
   return { kind, processes, ...(config !== undefined && { config: path(config) }), ...(args !== undefined && { args }) };
 }
 
-function buffersOf(raw: RawPipeline, rangeOf: (pointer: string, part?: "key" | "value") => SourceRange): Buffer[] {
+function buffersOf(raw: RawPipeline, path: (relative: string) => string, rangeOf: (pointer: string, part?: "key" | "value") => SourceRange): Buffer[] {
   return Object.entries(raw.buffers ?? {}).map(([id, buffer]) => {
-    const { from, quotas, quality } = buffer;
+    const { from, quotas, quality, near } = buffer;
     const least: QualitySpec | null = quality === undefined ? null : "reward" in quality ? { field: null, min: quality.reward } : quality;
     return {
       id, from, rows: buffer.rows ?? Object.values(quotas ?? {}).reduce((sum, share) => sum + share, 0), quality: least,
       diversity: diversityOf(buffer.diversity), ...(quotas !== undefined && { quotas }),
+      ...(near !== undefined && { near: { rows: path(near.rows), lines: [...near.lines].sort((a, b) => a - b) } }),
       range: rangeOf(pointerOf("buffers", id), "key"),
     };
   });
@@ -185,11 +190,7 @@ function diversityOf(diversity: RawBuffer["diversity"]): DiversitySpec | null {
   };
 }
 
-/** A Python that is written as a path is relative to the file; a bare command name is looked up on PATH. */
 function targetsOf(raw: RawPipeline, path: (relative: string) => string): Target[] {
-  const written = Object.entries(raw.targets ?? {}).map(([id, target]): Target => {
-    const python = target.python ?? null;
-    return { id, kind: target.kind, python: python !== null && /[\\/]/.test(python) && !python.startsWith("~") ? path(python) : python };
-  });
+  const written = Object.entries(raw.targets ?? {}).map(([id, target]) => targetOf(id, target, path));
   return written.some((target) => target.id === "local") ? written : [{ id: "local", kind: "local", python: null }, ...written];
 }

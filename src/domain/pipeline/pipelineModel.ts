@@ -1,6 +1,7 @@
 import type { Arena } from "../arena/arenaModel.ts";
 import type { CheckSpec, SegmentPattern } from "../../protocol/checks.ts";
-import type { BenchmarkSpec, DecisionSpec, DiversitySpec, FlagSpec, LaunchSpec, OnFlag, ProbeSpec, QualitySpec } from "../../protocol/runSpec.ts";
+import type { RemoteSettings } from "../../protocol/remote.ts";
+import type { BenchmarkSpec, DecisionSpec, DiversitySpec, FlagSpec, LaunchSpec, NearSpec, OnFlag, ProbeSpec, QualitySpec, Resources } from "../../protocol/runSpec.ts";
 
 /** Where something stands in `seesaw.yaml`; lines and columns count from 1. */
 export interface SourceRange {
@@ -63,6 +64,8 @@ export interface Stage {
   /** The step of `from` whose checkpoint it starts from; absent or null: the last one. */
   fromStep?: number | null;
   on: string;
+  /** What the scheduler of its target is asked for, the target's own included; absent where there is no scheduler. */
+  resources?: Resources;
   env: Record<string, string>;
   range: SourceRange;
 }
@@ -75,14 +78,19 @@ export interface Buffer {
   diversity: DiversitySpec | null;
   /** Rows of each stage in `from`; absent or null: even shares. */
   quotas?: Record<string, number> | null;
+  /** Rows whose nearest ones are taken first; absent or null: none. */
+  near?: NearSpec | null;
   range: SourceRange;
 }
 
-export interface Target {
+/** This machine. */
+export interface LocalSettings {
   id: string;
   kind: "local";
   python: string | null;
 }
+
+export type Target = LocalSettings | RemoteSettings;
 
 /** `seesaw.yaml`, checked, with every default filled in and every path absolute. */
 export interface Pipeline {

@@ -81,7 +81,7 @@ function kindProblem(pointer: string, params: Record<string, unknown>, error: Er
   const kinds = branches.map((branch) => branch.properties.kind.const);
   const value = params["tagValue"];
   if (value === undefined) return { pointer, part: "key", code: "missing-key", message: t("{0} has no \"kind\". Known: {1}.", upperFirst(subjectName(pointer, root)), kinds.join(", ")) };
-  return { pointer: `${pointer}/kind`, part: "value", code: "unknown-check", message: t("{0} is {1}, which is not known.{2} {3}", valueName(`${pointer}/kind`, root), show(value), didYouMean(String(value), kinds), t("Known: {0}.", kinds.join(", "))) };
+  return { pointer: `${pointer}/kind`, part: "value", code: pointer.startsWith("/targets/") ? "unknown-value" : "unknown-check", message: t("{0} is {1}, which is not known.{2} {3}", valueName(`${pointer}/kind`, root), show(value), didYouMean(String(value), kinds), t("Known: {0}.", kinds.join(", "))) };
 }
 
 const containers: Record<string, (id: string) => string> = {

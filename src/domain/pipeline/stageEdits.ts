@@ -1,6 +1,7 @@
 import { isMap, isSeq, type Node } from "yaml";
 import { t } from "../../util/l10n.ts";
-import type { Pipeline, Stage } from "./pipelineModel.ts";
+import type { Split } from "../../protocol/runSpec.ts";
+import type { Buffer, Pipeline, Stage } from "./pipelineModel.ts";
 import { applyChanges, columnOf, endOf, flowMap, lineEnd, mapAt, newline, scalarIn, setKey, type TextChange } from "./yamlEdits.ts";
 
 /** A change of `seesaw.yaml` that answers a flag, worded for the person who may choose it. Nothing is run by it. */
@@ -14,6 +15,9 @@ export interface StageEdit {
 export interface FlaggedStage {
   stage: string;
   skill: string;
+  split: Split;
+  /** Lines of the probes that moved most; empty where that is not known. */
+  moved: readonly number[];
   /** The step at which it was raised. */
   step: number;
   /** The run's newest checkpoint of which every look before it was calm; null when none was saved. */
@@ -25,6 +29,8 @@ const mixing: ReadonlySet<string> = new Set(["sft", "experts", "self-distill", "
 const newRatio = 0.1;
 const newRows = 200;
 const mostRatio = 0.5;
+/** As the schema has it. */
+const mostLines = 64;
 
 /** The edits that can be made for a flagged stage, most direct first. `text` is the file as it is being edited. */
 export function stageEdits(text: string, pipeline: Pipeline, flagged: FlaggedStage): StageEdit[] {
@@ -33,8 +39,13 @@ export function stageEdits(text: string, pipeline: Pipeline, flagged: FlaggedSta
   return [replayEdit(text, pipeline, stage, flagged), rateEdit(text, stage), checksEdit(text, stage), forkEdit(text, pipeline, stage, flagged) ?? saveEdit(text, stage)].filter((edit) => edit !== null);
 }
 
-/** Mixes in rows of the stage that taught the skill: through the buffer that the stage has, one that fits, or a new one. */
-function replayEdit(text: string, { skills, stages, buffers }: Pipeline, stage: Stage, { skill }: FlaggedStage): StageEdit | null {
+/**
+ * Mixes in rows of the stage that taught the skill: through the buffer that the stage has, one that fits, or a new one. Where
+ * rows are added to a buffer, those nearest to the moved probes come first.
+ */
+function replayEdit(text: string, pipeline: Pipeline, stage: Stage, flagged: FlaggedStage): StageEdit | null {
+  const { skills, stages, buffers } = pipeline;
+  const { skill } = flagged;
   const source = stages.find(({ id }) => id === skill);
   const place = mapAt(text, ["stages", stage.index - 1]);
   if (source === undefined || source.data === null || source.index >= stage.index || !mixing.has(stage.recipe) || place === null) return null;
@@ -54,21 +65,54 @@ function replayEdit(text: string, { skills, stages, buffers }: Pipeline, stage: 
       if (scalarIn(block, "rows") !== null) changes.push(setKey(block, "rows", String(rows)));
     } else changes.push(setKey(block, "rows", String(rows)));
     if (!buffer.from.includes(skill)) changes.push(setKey(block, "from", `[${[...buffer.from, skill].join(", ")}]`));
-    return { kind: "replay", title: t("Replay {0} more rows of {1} in {2}, at ratio {3}", newRows, skill, stage.id, ratio), changes };
+    const near = nearBlock(text, pipeline, flagged, buffer);
+    if (near !== null) changes.push(setKey(block, "near", near));
+    const title = near === null ? t("Replay {0} more rows of {1} in {2}, at ratio {3}", newRows, skill, stage.id, ratio) : t("Replay {0} more rows of {1} in {2}, at ratio {3}, first those nearest to what moved", newRows, skill, stage.id, ratio);
+    return { kind: "replay", title, changes: joined(changes) };
   }
   const fitting = buffers.find(({ from }) => from.includes(skill) && from.every((id) => (stages.find((one) => one.id === id)?.index ?? Infinity) < stage.index));
   const name = fitting?.id ?? freeName(skill, buffers.map(({ id }) => id));
   const changes = [setKey(place, "replay", flowMap({ buffer: name, ratio: newRatio }))];
+  const near = fitting === undefined ? nearBlock(text, pipeline, flagged, null) : null;
   if (fitting === undefined) {
     const checked = skills.some(({ id }) => id === skill);
-    const block = flowMap({ from: `[${skill}]`, rows: newRows, ...(checked && { quality: flowMap({ check: true }) }), diversity: "minhash" });
+    const block = flowMap({ from: `[${skill}]`, rows: newRows, ...(checked && { quality: flowMap({ check: true }) }), diversity: "minhash", ...(near !== null && { near }) });
     const all = mapAt(text, ["buffers"]);
     const root = mapAt(text, []);
     if (all === null && (buffers.length > 0 || root === null)) return null;
     const changed = all !== null ? setKey(all, name, block) : setKey(root as NonNullable<typeof root>, "buffers", flowMap({ [name]: block }));
     changes.push(changed);
   }
-  return { kind: "replay", title: t("Replay {0} rows of {1} in {2}, at ratio {3}", fitting?.rows ?? newRows, skill, stage.id, newRatio), changes };
+  const rows = fitting?.rows ?? newRows;
+  const title = near === null ? t("Replay {0} rows of {1} in {2}, at ratio {3}", rows, skill, stage.id, newRatio) : t("Replay {0} rows of {1} in {2}, at ratio {3}, first those nearest to what moved", rows, skill, stage.id, newRatio);
+  return { kind: "replay", title, changes };
+}
+
+/** `near` of a buffer, with what it names already; null where no probe is known to have moved, or it names rows of another file. */
+function nearBlock(text: string, { skills }: Pipeline, { skill, split, moved }: FlaggedStage, buffer: Buffer | null): string | null {
+  const probes = skills.find(({ id }) => id === skill)?.probes[split];
+  const named = buffer?.near ?? null;
+  if (probes === undefined || moved.length === 0 || (named !== null && named.rows !== probes)) return null;
+  const place = mapAt(text, ["skills", skill]);
+  const written = place === null ? null : scalarIn(place, split === "id" ? "probes" : "ood");
+  const lines = [...new Set([...moved, ...(named?.lines ?? [])])].slice(0, mostLines).sort((a, b) => a - b);
+  return flowMap({ rows: quoted(typeof written?.value === "string" ? written.value : probes), lines: `[${lines.join(", ")}]` });
+}
+
+/** A path as YAML, in quotes unless it needs none anywhere. */
+function quoted(path: string): string {
+  return /^[\w.-][\w./-]*\.[A-Za-z]{2,}$/.test(path) ? path : JSON.stringify(path);
+}
+
+/** Insertions at the same place as one: which of two comes first is not the same everywhere. */
+function joined(changes: readonly TextChange[]): TextChange[] {
+  const result: TextChange[] = [];
+  for (const change of changes) {
+    const same = result.find(({ offset, length }) => length === 0 && change.length === 0 && offset === change.offset);
+    if (same === undefined) result.push({ ...change });
+    else same.text += change.text;
+  }
+  return result;
 }
 
 function rateEdit(text: string, stage: Stage): StageEdit | null {

@@ -1,5 +1,5 @@
 import type { Split } from "../../protocol/runSpec.ts";
-import type { BufferCoverage } from "../rows/membership.ts";
+import type { BufferCoverage, BufferNearness } from "../rows/membership.ts";
 import type { Chain, ChainRun } from "../run/chain.ts";
 import type { Filmstrip } from "../drift/filmstrip.ts";
 import { flagCard, type FlagFact, type FlagFacts } from "../run/flagCard.ts";
@@ -32,6 +32,8 @@ export interface ReplaySummary {
   dropped: { quality: number; duplicate: number; probe: number };
   /** Where rows were chosen by what they cover; absent or empty: by chance. */
   coverage?: readonly BufferCoverage[];
+  /** Where rows like named ones were taken first; absent or empty: nowhere. */
+  nearness?: readonly BufferNearness[];
   draws: number;
   distinct: number;
 }

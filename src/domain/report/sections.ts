@@ -6,7 +6,7 @@ import { flagMark } from "../drift/skillsTable.ts";
 import { minimumDetectableDifference } from "../statistics/power.ts";
 import type { FlagState } from "../../protocol/journal.ts";
 import { Html, html } from "./html.ts";
-import { coverageText, leftOutText } from "../rows/bufferText.ts";
+import { coverageText, leftOutText, nearnessText } from "../rows/bufferText.ts";
 import { splitFlags } from "./unwatched.ts";
 import type { FlagFact } from "../run/flagCard.ts";
 import type { ReportModel } from "./reportModel.ts";
@@ -97,7 +97,7 @@ export function replaySection({ replay }: ReportModel): Html {
   return html`<section><h2>Replay</h2>${
     replay.length === 0
       ? html`<p class="lead">No stage of this chain replays rows of earlier stages.</p>`
-      : html`<div class="card"><table class="plain"><thead><tr><th>stage</th><th>buffer</th><th class="num">rows</th><th>from</th><th class="num">share</th><th class="num">draws</th><th class="num">distinct rows drawn</th><th>left out</th></tr></thead><tbody>${replay.map((one) => html`<tr><td>${one.stage}</td><td>${one.buffer}</td><td class="num">${one.rows}</td><td>${one.sources.map(({ stage, rows }) => `${stage} ${rows}`).join(", ")}</td><td class="num">${formatPercent(one.ratio, 0)}</td><td class="num">${one.draws}</td><td class="num">${one.distinct}</td><td>${leftOutText(one.dropped)}${(one.coverage ?? []).map((line) => html`<br>${coverageText(line)}`)}</td></tr>`)}</tbody></table></div>`
+      : html`<div class="card"><table class="plain"><thead><tr><th>stage</th><th>buffer</th><th class="num">rows</th><th>from</th><th class="num">share</th><th class="num">draws</th><th class="num">distinct rows drawn</th><th>left out</th></tr></thead><tbody>${replay.map((one) => html`<tr><td>${one.stage}</td><td>${one.buffer}</td><td class="num">${one.rows}</td><td>${one.sources.map(({ stage, rows }) => `${stage} ${rows}`).join(", ")}</td><td class="num">${formatPercent(one.ratio, 0)}</td><td class="num">${one.draws}</td><td class="num">${one.distinct}</td><td>${leftOutText(one.dropped)}${(one.nearness ?? []).map((line) => html`<br>${nearnessText(line)}`)}${(one.coverage ?? []).map((line) => html`<br>${coverageText(line)}`)}</td></tr>`)}</tbody></table></div>`
   }</section>`;
 }
 

@@ -8,6 +8,8 @@ export interface BufferRow {
   source: string;
   line: number;
   since: string;
+  /** How similar its prompt is to the nearest row that `near` names, where it was taken for that. */
+  near?: number;
 }
 
 /** A line of `ledger.jsonl` with draws; or the first line of an attempt, which voids the draws after `resumed_from`. */
@@ -24,6 +26,7 @@ export interface ReplayRecord {
   dropped?: { quality: number; duplicate: number; probe: number };
   sources?: { stage: string; rows: number; kept: number; taken: number; quota?: number }[];
   coverage?: BufferCoverage[];
+  nearness?: BufferNearness[];
 }
 
 /** How far the rows of a stage that a buffer left out are from the nearest one it kept: 0 alike, 1 nothing in common. */
@@ -35,6 +38,14 @@ export interface BufferCoverage {
   max: number;
   /** The same, had the seed chosen by chance. */
   random: { mean: number; max: number };
+}
+
+/** How similar prompts of a stage are to the nearest row that `near` names: those taken for it, and as the seed would have chosen. */
+export interface BufferNearness {
+  stage: string;
+  rows: number;
+  mean: number;
+  random: { mean: number };
 }
 
 /** One row's part in one buffer of one run. */

@@ -33,11 +33,13 @@ export function whyNotReplayed(row: CandidateRow, spec: ReplaySpec, stage: strin
   const source = record.sources?.find((one) => one.stage === stage);
   if (source === undefined) reasons.push(t("not taken"));
   else if (source.taken < source.kept) {
-    const counts = [formatCount(source.taken), formatCount(source.kept)] as const;
+    const near = record.nearness?.find((one) => one.stage === stage)?.rows ?? 0;
+    const counts = [formatCount(source.taken - near), formatCount(source.kept - near)] as const;
     const { k_center: center, clusters } = spec.diversity ?? {};
-    if (center !== undefined) reasons.push(t("not among the {0} of {1} that stand for the others (k-center)", ...counts));
-    else if (clusters !== undefined) reasons.push(t("not among the {0} of {1} taken in equal shares from {2} clusters", ...counts, clusters.count));
-    else reasons.push(t("not among the {0} of {1} taken at random", ...counts));
+    const far = near === 0 ? "" : t("not among the {0} of {1} nearest to the rows that \"near\" names, and ", formatCount(near), formatCount(source.kept));
+    if (center !== undefined) reasons.push(far + t("not among the {0} of {1} that stand for the others (k-center)", ...counts));
+    else if (clusters !== undefined) reasons.push(far + t("not among the {0} of {1} taken in equal shares from {2} clusters", ...counts, clusters.count));
+    else reasons.push(far + t("not among the {0} of {1} taken at random", ...counts));
   }
   return reasons.length === 0 ? t("it was not in the file when the buffer was frozen") : reasons.join(t(", or "));
 }

@@ -1,4 +1,5 @@
 import type { Stage } from "../pipeline/pipelineModel.ts";
+import { allProcesses } from "../pipeline/targetSettings.ts";
 
 /** TRL's and the recipe's own defaults (`runner/seesaw_runner/recipes/sft.py`). */
 const defaults = { per_device_train_batch_size: 8, gradient_accumulation_steps: 1, num_train_epochs: 3 };
@@ -32,7 +33,7 @@ export function plannedSteps(stage: Pick<Stage, "args" | "launch">, rows: number
   const accumulation = wholeNumber(stage.args["gradient_accumulation_steps"] ?? defaults.gradient_accumulation_steps);
   const epochs = Number(stage.args["num_train_epochs"] ?? defaults.num_train_epochs);
   if (size === null || accumulation === null || !Number.isFinite(epochs)) return null;
-  const batch = size * accumulation * (stage.launch.kind === "python" ? 1 : stage.launch.processes);
+  const batch = size * accumulation * allProcesses(stage.launch);
   if (rows === null || rows <= 0 || batch <= 0 || epochs <= 0) return null;
   return { steps: totalSteps(rows, batch, -1, epochs), from: { rows, epochs, batch } };
 }

@@ -32,6 +32,7 @@ export function emptyRunState(): RunState {
     flagHistory: [],
     warnings: [],
     reason: null,
+    remote: null,
     benchmarks: [],
     probeShare: null,
     cost: null,
@@ -201,6 +202,19 @@ export function runSeconds(state: Pick<RunState, "startedAt" | "endedAt" | "atte
 
 /** The status that an end of this kind gives. */
 export function statusOfReason(reason: FinishReason): RunStatus {
+  if (reason.kind === "scheduler") return schedulerStatuses[reason.end];
   if (reason.kind !== "failed") return reason.kind;
   return reason.code === "cancelled" || reason.code === "out-of-memory" ? reason.code : "failed";
 }
+
+/** A scheduler can tell what it did to a job and whether its machine died; never that a training is done. */
+const schedulerStatuses: Record<Extract<FinishReason, { kind: "scheduler" }>["end"], RunStatus> = {
+  exited: "unknown",
+  failed: "failed",
+  cancelled: "cancelled",
+  "time-limit": "killed",
+  preempted: "killed",
+  "node-failure": "lost",
+  "out-of-memory": "out-of-memory",
+  unknown: "unknown",
+};

@@ -1,8 +1,14 @@
 import type { EventBodies, FinishReason, FlagBody, Phase, ProbeSummary } from "../../protocol/journal.ts";
+import type { MirrorFile, RemoteKind, SchedulerWord } from "../../protocol/remote.ts";
 import type { Split } from "../../protocol/runSpec.ts";
 
-/** What a person is told about a run. `orphan`: the agent is gone, the training lives. `paused`: a flag asked for it, and it waits for Resume. */
+/**
+ * What a person is told about a run. `orphan`: the agent is gone, the training lives. `paused`: a flag asked for it, and it waits for Resume.
+ * `queued`: a scheduler has it and has not started it. `unreachable`: its machine does not answer, so the run may well go on; what it was is in `remote`.
+ */
 export type RunStatus =
+  | "queued"
+  | "unreachable"
   | "starting"
   | "running"
   | "stopping"
@@ -65,6 +71,23 @@ export interface FlagRecord extends FlagBody {
   attempt: number;
 }
 
+/** Of a run on another machine: where it is, and what was heard of it last. */
+export interface RemoteState {
+  target: string;
+  kind: RemoteKind;
+  /** For people: `gpu-box`, `login1 (Slurm)`. */
+  address: string;
+  job: string | null;
+  /** The newest word of the scheduler; `reason` in it is why a `queued` run waits. */
+  word: SchedulerWord | null;
+  /** Only while `status` is `unreachable`: since when, why, and what the run was before. */
+  unreachable: (NonNullable<MirrorFile["unreachable"]> & { last: RunStatus }) | null;
+  /** When the target was heard last, in seconds since 1970 on this machine's clock. */
+  heard: number | null;
+  /** Everything that the target had at the end is here. */
+  complete: boolean;
+}
+
 /** The state of one run: a pure function of its journal (see `reduceEvent`) and of its attempt folder. */
 export interface RunState {
   status: RunStatus;
@@ -98,6 +121,8 @@ export interface RunState {
   flagHistory: FlagRecord[];
   warnings: Warning[];
   reason: FinishReason | null;
+  /** null: the run is of this machine. */
+  remote: RemoteState | null;
   /** Benchmarks that ran with the stage; those that ran later are in the folder only. */
   benchmarks: EventBodies["benchmark.result"][];
   probeShare: number | null;

@@ -2,8 +2,8 @@ import * as vscode from "vscode";
 import type { Pipeline } from "../../domain/pipeline/pipelineModel.ts";
 import { AppError, messageOf } from "../../util/errors.ts";
 import { didYouMean } from "../../util/nearest.ts";
-import type { ChosenStage } from "../choices.ts";
-import { preview, start, type RunCommandHost } from "../runStage.ts";
+import { placeOf, type ChosenStage } from "../choices.ts";
+import { preview, start, turnOf, type RunCommandHost } from "../runStage.ts";
 import { stageDetail } from "../stageDetail.ts";
 import { chooseView, readInput } from "./toolInputs.ts";
 import { textResult } from "./toolResult.ts";
@@ -24,7 +24,7 @@ export class RunStageTool implements vscode.LanguageModelTool<object> {
   async prepareInvocation({ input }: vscode.LanguageModelToolInvocationPrepareOptions<object>): Promise<vscode.PreparedToolInvocation> {
     const host = this.host();
     const chosen = await this.choose(host, input);
-    const shown = await preview(host, chosen, host.queue.live());
+    const shown = await preview(host, chosen, turnOf(host, chosen).ahead);
     const detail = stageDetail(shown);
     this.confirmed.set(keyOf(chosen), signature(chosen, detail));
     const message = new vscode.MarkdownString();
@@ -44,12 +44,12 @@ export class RunStageTool implements vscode.LanguageModelTool<object> {
       this.confirmed.delete(keyOf(chosen));
       if (agreed === undefined) throw new AppError("usage", `Stage ${id} was not started: nobody has confirmed it.`);
       await host.queue.update();
-      const ahead = host.queue.live();
+      const { ahead, busy } = turnOf(host, chosen);
       if (signature(chosen, stageDetail(await preview(host, chosen, ahead))) !== agreed) throw new AppError("usage", `Stage ${id} was not started: the pipeline, its data or what runs has changed since it was confirmed. Ask again.`);
       const item = { file: chosen.view.uri.fsPath, stage: id };
-      const { busy } = host.queue;
       if (busy) await host.queue.add(item, ahead);
-      const started = busy ? null : await host.queue.launch(item, () => start(host, chosen, vscode.ProgressLocation.Window));
+      const go = (): ReturnType<typeof start> => start(host, chosen, vscode.ProgressLocation.Window);
+      const started = busy ? null : placeOf(chosen) === null ? await host.queue.launch(item, go) : await go();
       if (started === null) return textResult(`Stage ${id} is queued: it starts when what runs now is done.`);
       return textResult(`Stage ${id} was started as run ${started.id}. It goes on by itself: ask seesaw_listRuns how it is doing.`);
     } catch (error) {

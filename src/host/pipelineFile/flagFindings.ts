@@ -37,7 +37,7 @@ export function flagFindings(view: PipelineView): FlagFinding[] {
       const message = `${entries.findLast(({ id }) => id === flag.id)?.text ?? ""}\n${facts}`;
       const file = shown.skills.find(({ id }) => id === flag.skill)?.probes[flag.split];
       const probes = file === undefined ? null : { file, message: t("The probes of {0}", probeSetName(flag.skill, flag.split)) };
-      return [{ file: view.uri.fsPath, range: stage.range, severity: confirmed ? "warning" : "info", code: confirmed ? "flag-confirmed" : "flag-drifting", message, probes, run: run.id, hasCard: view.card != null, flagged: { stage: stage.id, skill: flag.skill, step: raisedAt(run, flag.id) ?? flag.step, goodStep: lastGoodStep(run, flag.id) } }];
+      return [{ file: view.uri.fsPath, range: stage.range, severity: confirmed ? "warning" : "info", code: confirmed ? "flag-confirmed" : "flag-drifting", message, probes, run: run.id, hasCard: view.card != null, flagged: { stage: stage.id, skill: flag.skill, split: flag.split, moved: (flag.moved ?? []).map(({ line }) => line), step: raisedAt(run, flag.id) ?? flag.step, goodStep: lastGoodStep(run, flag.id) } }];
     });
   });
 }

@@ -7,7 +7,7 @@ import type { Split } from "../../protocol/runSpec.ts";
 import { t } from "../../util/l10n.ts";
 import { queuePosition, type QueueView } from "../runQueue.ts";
 import { isLive, isResumable, runLine } from "../runWords.ts";
-import { queuedWords, type NodeTarget } from "../stageNodes.ts";
+import { liveIcon, queuedWords, type NodeTarget } from "../stageNodes.ts";
 import type { PipelineView } from "../workspaceModel.ts";
 
 /** One lens over a stage, as data. A plain blank after an icon is not seen in the editor, so titles have a hard one there. */
@@ -52,7 +52,7 @@ function state(view: PipelineView, pipeline: Pipeline, stage: Stage, queue: Queu
   const live = newest !== null && isLive(newest.state.status);
   const title = !live && position !== null ? queuedWords(position, queue) : newest === null ? t("not run yet") : live ? runLine(newest.state) : endedLine(view, pipeline, stage, newest);
   const tooltip = newest === null ? t("This stage has not been run") : `${newest.id}: ${runLine(newest.state)}`;
-  return { range: stage.range, title: live ? `$(sync~spin)\u00a0${title}` : title, tooltip, command: "focus", target: targetOf(view, stage) };
+  return { range: stage.range, title: live ? `$(${liveIcon(newest.state.status)})\u00a0${title}` : title, tooltip, command: "focus", target: targetOf(view, stage) };
 }
 
 function endedLine(view: PipelineView, pipeline: Pipeline, stage: Stage, newest: ChainRun): string {

@@ -3,7 +3,7 @@ import { startReference } from "../../domain/drift/driftSelection.ts";
 import { promptText } from "../../domain/drift/promptText.ts";
 import type { TokenClass } from "../../domain/drift/tokenClasses.ts";
 import { showBlanks } from "../../domain/drift/tokenText.ts";
-import { formatDrift, formatPercent, formatPlural, formatSigned } from "../../domain/format.ts";
+import { formatDrift, formatNumber, formatPercent, formatPlural, formatSigned } from "../../domain/format.ts";
 import { probeSetName } from "../../domain/run/flagText.ts";
 import type { CommandId } from "../../ids.ts";
 import { t } from "../../util/l10n.ts";
@@ -129,9 +129,10 @@ function replayParts(row: LineRow, knowledge: RowKnowledge): string[] {
     const related = members === null ? [] : [t("Related to a row that is in a buffer: {0}.", escapeMarkdown(members.label))];
     return [...related, ...(missing.length === 0 ? [] : [`${t("Not in a replay buffer{0}.", of(knowledge.sources?.replay))}\n\n${missing.join("\n")}`])];
   }
-  const lines = members.memberships.slice(0, memberLimit).map(({ buffer, since, stage, draws, firstStep, lastStep }) => {
+  const lines = members.memberships.slice(0, memberLimit).map(({ buffer, since, stage, draws, firstStep, lastStep, row: { near } }) => {
     const drawn = draws === 0 ? t("not drawn yet") : firstStep === lastStep ? t("drawn {0}×, at step {1}", draws, firstStep ?? 0) : t("drawn {0}×, from step {1} to {2}", draws, firstStep ?? 0, lastStep ?? 0);
-    return `- ${t("buffer **{0}**: came in with the data of {1}, replayed in {2}, {3}", escapeMarkdown(buffer), escapeMarkdown(since), escapeMarkdown(stage), drawn)}`;
+    const liked = near === undefined ? "" : t(", taken first for its prompt: similarity {0} to a row that \"near\" names", formatNumber(near, 2));
+    return `- ${t("buffer **{0}**: came in with the data of {1}, replayed in {2}, {3}", escapeMarkdown(buffer), escapeMarkdown(since), escapeMarkdown(stage), drawn)}${liked}`;
   });
   return [`${t("In the replay buffer{0}.", of(knowledge.sources?.replay))}\n\n${lines.join("\n")}`];
 }

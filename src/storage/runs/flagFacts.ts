@@ -1,5 +1,5 @@
 import { readFile, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { validDraws, type BufferRow, type ReplayRecord } from "../../domain/rows/membership.ts";
 import { parseJson } from "../../domain/rows/jsonText.ts";
 import { nearestRows } from "../../domain/rows/nearestRows.ts";
@@ -45,12 +45,15 @@ async function nearest(run: ChainRun, flags: readonly FlagRecord[], traces: Trac
   const [record] = records;
   const spec = run.spec.replay;
   if (record === undefined || spec === null) return [];
-  const rows = await bufferTexts(record);
+  const { root } = run.spec.pipeline;
+  const rows = await bufferTexts(record, ({ since, source }) => spec.from.find(({ stage }) => stage === since)?.data ?? join(root, source));
+  // A run on another machine names the files as they lie there.
+  const nameOf = (row: BufferRow): string => (run.state.remote === null ? row.source : relative(root, spec.from.find(({ stage }) => stage === row.since)?.data ?? row.source));
   return flags.map((flag) => {
     const found = nearestRows(movedPrompts(run, flag, traces), rows, mostRows);
     const hashes = new Set(found.map(({ row }) => row.hash));
     const drawn = validDraws(record.ledger).filter(({ step }) => step <= flag.step).flatMap(({ draws }) => draws).reduce((sum, [hash, count]) => (hashes.has(hash) ? sum + count : sum), 0);
-    return [flag.id, { kind: "rows", buffer: record.buffer, ratio: spec.ratio, rows: found.map(({ row: { source, line }, similarity }) => ({ source, line, similarity })), drawn: record.ledger.length === 0 ? null : drawn }];
+    return [flag.id, { kind: "rows", buffer: record.buffer, ratio: spec.ratio, rows: found.map(({ row, similarity }) => ({ source: nameOf(row), line: row.line, similarity })), drawn: record.ledger.length === 0 ? null : drawn }];
   });
 }
 
@@ -69,10 +72,10 @@ function movedPrompts(run: ChainRun, flag: FlagRecord, traces: TraceStore): stri
   }
 }
 
-/** The prompts of a buffer's rows, from the files they came from. */
-async function bufferTexts({ rows }: ReplayRecord): Promise<{ row: BufferRow; text: string }[]> {
+/** The prompts of a buffer's rows, from the files they came from; `fileOf` says where those are here. */
+async function bufferTexts({ rows }: ReplayRecord, fileOf: (row: BufferRow) => string): Promise<{ row: BufferRow; text: string }[]> {
   const bySource = new Map<string, Map<number, BufferRow>>();
-  for (const row of rows) bySource.set(row.source, (bySource.get(row.source) ?? new Map<number, BufferRow>()).set(row.line, row));
+  for (const row of rows) bySource.set(fileOf(row), (bySource.get(fileOf(row)) ?? new Map<number, BufferRow>()).set(row.line, row));
   const found: { row: BufferRow; text: string }[] = [];
   for (const [source, byLine] of bySource) {
     if ((await stat(source)).size > mostBytes) continue;

@@ -12,6 +12,8 @@ export interface FolderRunStoreOptions {
 }
 
 const concurrency = 16;
+/** A run that is over is looked at again only with every fifth poll: there may be hundreds, and they change when somebody resumes them. */
+const overPolls = 5;
 
 /** The runs of a pipeline, read from their folders. The folders are the truth; what is kept here only spares re-reading. */
 export class FolderRunStore implements RunStore {
@@ -25,11 +27,16 @@ export class FolderRunStore implements RunStore {
     this.pollMs = options.pollMs ?? 1000;
   }
 
-  async list(root: string): Promise<RunListing> {
+  list(root: string): Promise<RunListing> {
+    return this.look(root, 0);
+  }
+
+  private async look(root: string, patience: number): Promise<RunListing> {
     const parent = runsFolder(root);
     const dirs = (await foldersIn(parent)).map((name) => join(parent, name));
-    for (const dir of this.folders.keys()) if (dir.startsWith(join(parent, "/")) && !dirs.includes(dir)) this.folders.delete(dir);
-    const found = await mapLimited(dirs, concurrency, (dir) => this.folder(dir).read(this.now()));
+    const [there, prefix] = [new Set(dirs), join(parent, "/")];
+    for (const dir of this.folders.keys()) if (dir.startsWith(prefix) && !there.has(dir)) this.folders.delete(dir);
+    const found = await mapLimited(dirs, concurrency, (dir) => this.folder(dir).read(this.now(), patience));
     const runs: RunRecord[] = [];
     const unreadable: UnreadableRun[] = [];
     for (const one of found) {
@@ -42,7 +49,7 @@ export class FolderRunStore implements RunStore {
   }
 
   watch(root: string, onChange: () => void): () => void {
-    const stop = watchRuns(runsFolder(root), () => this.list(root), onChange, this.pollMs);
+    const stop = watchRuns(runsFolder(root), () => this.look(root, overPolls * this.pollMs), onChange, this.pollMs);
     const once = (): void => {
       this.watches.delete(once);
       stop();

@@ -56,13 +56,14 @@ async function readFolder({ dir, run, stage }: RunFolder): Promise<{ record: Rep
   return { record: { run, stage, buffer: String(file["buffer"] ?? ""), rows, ledger, ...toCounts(file) }, problem: null };
 }
 
-function toCounts({ dropped, sources, coverage }: Record<string, unknown>): Pick<ReplayRecord, "dropped" | "sources" | "coverage"> {
+function toCounts({ dropped, sources, coverage, nearness }: Record<string, unknown>): Pick<ReplayRecord, "dropped" | "sources" | "coverage" | "nearness"> {
   const count = (object: Record<string, unknown>, key: string): number => (typeof object[key] === "number" ? object[key] : 0);
   const spread = (value: unknown): { mean: number; max: number } => (isObject(value) ? { mean: count(value, "mean"), max: count(value, "max") } : { mean: 0, max: 0 });
   return {
     ...(isObject(dropped) ? { dropped: { quality: count(dropped, "quality"), duplicate: count(dropped, "duplicate"), probe: count(dropped, "probe") } } : {}),
     ...(Array.isArray(sources) ? { sources: sources.filter(isObject).map((one) => ({ stage: String(one["stage"]), rows: count(one, "rows"), kept: count(one, "kept"), taken: count(one, "taken"), ...(typeof one["quota"] === "number" && { quota: one["quota"] }) })) } : {}),
     ...(Array.isArray(coverage) ? { coverage: coverage.filter(isObject).map((one) => ({ stage: String(one["stage"]), method: String(one["method"]), features: String(one["features"]), mean: count(one, "mean"), max: count(one, "max"), random: spread(one["random"]) })) } : {}),
+    ...(Array.isArray(nearness) ? { nearness: nearness.filter(isObject).map((one) => ({ stage: String(one["stage"]), rows: count(one, "rows"), mean: count(one, "mean"), random: { mean: spread(one["random"]).mean } })) } : {}),
   };
 }
 
@@ -88,7 +89,7 @@ function toLedgerLine(value: unknown): LedgerLine[] {
 function toBufferRow(value: unknown): BufferRow[] {
   if (!isObject(value) || typeof value["hash"] !== "string") return [];
   const text = (key: string): string | null => (typeof value[key] === "string" ? value[key] : null);
-  return [{ hash: value["hash"], prompt_hash: text("prompt_hash"), answer_hash: text("answer_hash"), source: text("source") ?? "", line: Number(value["line"] ?? 0), since: text("since") ?? "?" }];
+  return [{ hash: value["hash"], prompt_hash: text("prompt_hash"), answer_hash: text("answer_hash"), source: text("source") ?? "", line: Number(value["line"] ?? 0), since: text("since") ?? "?", ...(typeof value["near"] === "number" && { near: value["near"] }) }];
 }
 
 async function stampOf(path: string): Promise<string> {

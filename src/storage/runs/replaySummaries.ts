@@ -20,7 +20,7 @@ export async function replayRecords({ chain }: Pick<ChainRuns, "chain">): Promis
 export async function replaySummaries(data: ChainRuns): Promise<ReplayReading> {
   const { records, problems } = await replayRecords(data);
   const summaries: ReplaySummary[] = [];
-  for (const { run: id, stage, buffer, rows, ledger, dropped, coverage } of records) {
+  for (const { run: id, stage, buffer, rows, ledger, dropped, coverage, nearness } of records) {
     const run = data.runs.find((candidate) => candidate.id === id);
     if (!run) continue;
     const sources = new Map<string, number>();
@@ -36,6 +36,7 @@ export async function replaySummaries(data: ChainRuns): Promise<ReplayReading> {
       sources: [...sources].map(([from, count]) => ({ stage: from, rows: count })),
       dropped: dropped ?? { quality: 0, duplicate: 0, probe: 0 },
       ...(coverage !== undefined && coverage.length > 0 && { coverage }),
+      ...(nearness !== undefined && nearness.length > 0 && { nearness }),
       draws: [...drawn.values()].reduce((sum, count) => sum + count, 0),
       distinct: drawn.size,
     });

@@ -1,8 +1,11 @@
 import { watch, type FSWatcher } from "node:fs";
+import type { RemoteState } from "../../domain/run/runState.ts";
 import type { RunListing } from "./runStore.ts";
 
 /** Changes that come together are reported once, in ms. */
 const settleMs = 50;
+/** Files whose changes are no news by themselves: locks, what is being written, and when a machine was last heard of. Polling sees what they say. */
+const quiet = /^\.|^mirror\.json$/;
 /** At most so many live runs are watched by the system; the others are only polled. */
 const mostWatched = 16;
 
@@ -52,7 +55,9 @@ export function watchRuns(folder: string, list: () => Promise<RunListing>, onCha
     for (const path of wanted) {
       if (watchers.has(path)) continue;
       try {
-        const watcher = watch(path, noticed);
+        const watcher = watch(path, (_event, name) => {
+          if (name === null || !quiet.test(name)) noticed();
+        });
         watcher.on("error", () => {
           watcher.close();
           watchers.delete(path);
@@ -75,6 +80,13 @@ export function watchRuns(folder: string, list: () => Promise<RunListing>, onCha
 
 /** Differs whenever something a person sees of the runs differs. */
 function signature(listing: RunListing): string {
-  const runs = listing.runs.map(({ id, state }) => `${id} ${state.attempt} ${state.lastSeq} ${state.status} ${state.badLines} ${state.missingSeqs.length}`);
+  const runs = listing.runs.map(({ id, state }) => `${id} ${state.attempt} ${state.lastSeq} ${state.status} ${state.badLines} ${state.missingSeqs.length}${remoteMark(state.remote)}`);
   return [...runs, ...listing.unreadable.map((run) => `${run.id} ${run.message}`)].join("\n");
+}
+
+/** Not when the target was heard last: that changes all the time and is shown by nobody who waits for changes. */
+function remoteMark(remote: RemoteState | null): string {
+  if (remote === null) return "";
+  const { job, word, unreachable, complete } = remote;
+  return ` ${job} ${word?.state} ${word?.reason} ${word?.nodes} ${unreachable?.message} ${complete}`;
 }

@@ -2,12 +2,11 @@ import type { Arena } from "../../domain/arena/arenaModel.ts";
 import { chainOf, type StepsOf } from "../../domain/arena/compileArena.ts";
 import type { Pipeline } from "../../domain/pipeline/pipelineModel.ts";
 import { reasonText } from "../../domain/run/reasonText.ts";
-import type { RunStore } from "../../storage/runs/runStore.ts";
 import { AppError, messageOf } from "../../util/errors.ts";
 import { t } from "../../util/l10n.ts";
-import { runChain, type ChainEvent } from "../chainRunner.ts";
+import { runChain, type ChainEvent, type ChainServices } from "../chainRunner.ts";
 import type { CostPlanner } from "../costPlanner.ts";
-import type { Launcher, StartOptions } from "../launcher.ts";
+import type { StartOptions } from "../launcher.ts";
 import { requirePython } from "../python.ts";
 import { keepPrices, keptPrices, prepareSeed, writeMix, type ArenaSeed } from "./arenaFiles.ts";
 
@@ -27,9 +26,7 @@ export interface ArenaOptions extends StartOptions {
   onEvent: (event: ArenaEvent) => void;
 }
 
-export interface ArenaServices {
-  launcher: Launcher;
-  runs: RunStore;
+export interface ArenaServices extends ChainServices {
   costs: Pick<CostPlanner, "plan">;
 }
 

@@ -90,6 +90,8 @@ class Run:
 
     def events(self):
         journal = self.path / "journal.jsonl"
+        if not journal.exists():  # killed before its first word, and the agent has not added the last one yet
+            return []
         return [event for event in map(agent.read_event, journal.read_bytes().split(b"\n")) if event]
 
     def finished(self):

@@ -26,7 +26,7 @@ const sample = join(repo, "media/sample/seesaw.yaml");
 test("help names every command, the exit codes, and gives examples", async () => {
   const { stdout, code } = await cli(box, "--help");
   assert.equal(code, 0);
-  for (const name of ["init", "validate", "run", "status", "logs", "stop", "checkpoints", "flags", "confirm", "drift", "tokens", "benchmark", "compare", "weights", "replay", "report"]) {
+  for (const name of ["init", "validate", "run", "status", "logs", "stop", "checkpoints", "flags", "confirm", "drift", "tokens", "benchmark", "compare", "weights", "replay", "report", "targets", "fetch"]) {
     assert.match(stdout, new RegExp(`^  ${name}\\b`, "m"));
     const help = await cli(box, name, "--help");
     assert.match(help.stdout, /Examples:\n  seesaw /, name);

@@ -47,7 +47,7 @@ test("options that do not go together are refused with the way out", async () =>
     [["search", "--detector", "shift"], /--detector goes with --recompute/],
     [["search", "--recompute", "--tolerance", "much"], /--tolerance takes a number from 0 to 100, not `much`/],
     [["search", "--recompute", "--check", "--tolerance", "1"], /leave --detector and --tolerance out/],
-    [["search", "--recompute", "--detector", "kl"], /Allowed choices are nll, shift, soft, strict/],
+    [["search", "--recompute", "--detector", "kl"], /Allowed choices are limit, nll, shift, soft, strict/],
   ] as const) {
     const { code, stderr } = await cli(...args);
     assert.equal(code, 2, args.join(" "));

@@ -89,6 +89,24 @@ test("a queued stage starts when the live one is done, then the next", async () 
   assert.deepEqual(shop.queue.waiting, []);
 });
 
+test("a run on another machine stands in nobody's way, but what needs its checkpoint waits for it", async () => {
+  const shop = new Workshop();
+  shop.put("math", "running");
+  shop.runs = shop.runs.map((run) => ({ ...run, spec: { ...run.spec, target: { id: "box", kind: "ssh", python: "python3" } } }));
+  const [far] = shop.runs as [RunRecord];
+  assert.deepEqual(shop.queue.live(), []);
+  assert.equal(shop.queue.busy, false);
+  await shop.queue.add(item("search"), [far]);
+  await shop.settle();
+  assert.deepEqual([shop.started, shop.queue.paused], [[], null]);
+  shop.runs = [{ ...far, state: { ...far.state, status: "unreachable" } }];
+  await shop.settle();
+  assert.deepEqual([shop.started, shop.queue.paused], [[], null], "out of reach is not over");
+  shop.runs = [{ ...far, state: { ...far.state, status: "done" } }];
+  await shop.settle();
+  assert.deepEqual(shop.started, ["search"]);
+});
+
 test("a run that fails or is stopped pauses the queue with a sentence, and a person lets it go on", async () => {
   for (const [status, words] of [["failed", /math ended as failed/], ["cancelled", /math was stopped/], ["paused", /math is paused at step 20 by a flag, and Resume goes on with it/]] as const) {
     const shop = new Workshop();

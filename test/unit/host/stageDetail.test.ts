@@ -48,3 +48,11 @@ test("a command of the person's own is shown as it is written, with where it run
   assert.match(line, /That runs your own shell line in \/elsewhere:\nbash run\.sh && echo \$HOME\n/);
   assert.doesNotMatch(stageDetail(preview), /your own/);
 });
+
+test("on another machine the question says where, what is copied there, and what comes back", () => {
+  const text = stageDetail({ ...preview, place: { target: "box", address: "gpu-box", dir: "~/seesaw" }, python: "from target `box` in seesaw.yaml" });
+  assert.match(text, /^Runs on box: gpu-box\.\nStarts from M0/);
+  assert.match(text, /Copies the runner, the data and the start checkpoint to ~\/seesaw where they are not there yet\. Checkpoints stay there; journal, traces and log come back/);
+  assert.match(text, /The run goes on there when this window is closed and when the connection is cut\.$/);
+  assert.doesNotMatch(text, /next to seesaw\.yaml/);
+});

@@ -53,6 +53,9 @@ test("a raised flag is a finding on its stage's line, with the probes", () => {
   assert.match(finding!.message, /^math \(in-domain\) has lost accuracy at step 40 of search/);
   const drifting = finishedRun("search", math, {}, flagged(flagOf("drifting")));
   assert.deepEqual(flagFindings(viewOf([drifting, math])).map(({ severity, code }) => [severity, code]), [["info", "flag-drifting"]]);
+  assert.deepEqual([finding?.flagged.split, finding?.flagged.moved], ["id", []], "a flag that names no rows");
+  const moved = finishedRun("search", math, {}, flagged({ ...flagOf("confirmed"), moved: [{ row: 6, line: 9, tokens: [], change: -2 }, { row: 1, line: 2, tokens: [0], change: -1 }] }));
+  assert.deepEqual(flagFindings(viewOf([moved, math]))[0]?.flagged.moved, [9, 2], "a quick fix takes their lines");
 });
 
 test("a flag's finding goes when it has recovered, cannot be measured, or a newer run has none", () => {

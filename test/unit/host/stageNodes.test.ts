@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FlagRecord, RunStatus } from "../../../src/domain/run/runState.ts";
-import { runLine } from "../../../src/host/runWords.ts";
+import { runLine, statusBarText } from "../../../src/host/runWords.ts";
 import { stageNodes, type StageNode } from "../../../src/host/stageNodes.ts";
 import { makeRun, makeView } from "./views.ts";
 
@@ -15,6 +15,8 @@ const flag = (state: FlagRecord["state"]): FlagRecord => ({ id: "math.id", skill
 
 test("every status has words, an icon and the right menu", () => {
   const expected: Record<RunStatus, [icon: string, stage: string, run: string]> = {
+    queued: ["watch", "stage.live", "run.live"],
+    unreachable: ["debug-disconnect", "stage.live", "run.live"],
     starting: ["loading~spin", "stage.live", "run.live"],
     running: ["loading~spin", "stage.live", "run.live"],
     stopping: ["loading~spin", "stage.live", "run.live"],
@@ -77,4 +79,28 @@ test("several pipelines are told apart, and ids never meet", () => {
   assert.deepEqual(nodes.map(({ context }) => context), ["pipeline", "pipeline"]);
   const ids = nodes.flatMap((node) => [node.id, ...node.children.map(({ id }) => id)]);
   assert.equal(new Set(ids).size, ids.length);
+});
+
+test("a run that waits in a scheduler's queue, or whose machine does not answer, says so and is not over", () => {
+  const remote = { target: "cluster", kind: "slurm" as const, address: "login1 (Slurm)", job: "17", word: { state: "queued" as const, reason: "Priority" }, unreachable: null, heard: 1, complete: false };
+  const queued = makeRun("math", { status: "queued", remote }).state;
+  assert.equal(runLine(queued), "queued on cluster: others come first (Priority)");
+  assert.equal(runLine({ ...queued, step: 40, total: 80 }), "queued on cluster: others come first (Priority) · step 40 of 80");
+  const since = Date.now() / 1000;
+  const away = { ...queued, status: "unreachable" as const, step: 3, total: 80, etaSeconds: 9, loss: 1, remote: { ...remote, unreachable: { since, reason: "no-route" as const, message: "login1 does not answer.", last: "running" as const } } };
+  assert.match(runLine(away), /^cluster unreachable since \d\d:\d\d · last seen at step 3 of 80$/, "what it does now is not known");
+  assert.match(runLine({ ...away, step: 0 }), /^cluster unreachable since \d\d:\d\d · before: running$/);
+  const node = stage(stageNodes([makeView({ runs: [makeRun("math", away)] })]), "math");
+  assert.match(node.tooltip, /Target cluster: login1 \(Slurm\), job 17, attempt 1\nUnreachable since \d\d:\d\d: login1 does not answer\.\nThe run may well go on there; before, it was: running\./);
+  assert.deepEqual([statusBarText("math", queued), statusBarText("math", away)], ["math · queued", "math 3/80 · unreachable"]);
+});
+
+test("a checkpoint that lies on a target can be fetched, one of this machine need not be", () => {
+  const checkpoint = { step: 80, path: "checkpoints/step-000080", kind: "full" as const, final: true, weightsHash: "", bytes: 1 };
+  const contexts = (remote: ReturnType<typeof makeRun>["state"]["remote"]): (string | number | undefined)[] => {
+    const found = stage(stageNodes([makeView({ runs: [makeRun("math", { status: "done", checkpoints: [checkpoint], remote })] })]), "math").children.at(-1)?.children[0];
+    return [found?.context, found?.target.step];
+  };
+  assert.deepEqual(contexts(null), ["checkpoint", 80]);
+  assert.deepEqual(contexts({ target: "box", kind: "ssh", address: "gpu-box", job: null, word: null, unreachable: null, heard: 1, complete: true }), ["checkpoint.remote", 80]);
 });

@@ -59,6 +59,20 @@ test("how a buffer chooses is in run.json and decides the fingerprint; what is n
   assert.deepEqual([specs[1]?.replay?.diversity, specs[3]?.replay?.quotas, specs[3]?.replay?.rows], [{ k_center: { features: "hidden" } }, { a: 9 }, 9]);
 });
 
+test("the rows that a buffer takes near ones of are an input, and count by what they say and which lines they are", async () => {
+  const near = (lines: string, file = "n.jsonl"): string => `{ from: [a], rows: 9, near: { rows: ${file}, lines: ${lines} } }`;
+  for (const name of ["n.jsonl", "same.jsonl"]) writeFileSync(join(root, name), '{"text":"n"}\n');
+  const before = await frozen(near("[1, 3]"));
+  assert.deepEqual(before.replay?.near, { rows: join(root, "n.jsonl"), lines: [1, 3] });
+  assert.ok(before.inputs.some(({ path }) => path === join(root, "n.jsonl")));
+  assert.equal((await frozen(near("[3, 1]"))).fingerprint, before.fingerprint, "in any order");
+  assert.equal((await frozen(near("[1, 3]", "same.jsonl"))).fingerprint, before.fingerprint, "wherever they are");
+  const [other, plain] = [await frozen(near("[1]")), await frozen("{ from: [a], rows: 9 }")];
+  writeFileSync(join(root, "n.jsonl"), '{"text":"other"}\n');
+  assert.equal(new Set([before, other, plain, await frozen(near("[1, 3]"))].map(({ fingerprint }) => fingerprint)).size, 4);
+  assert.ok(!("near" in (plain.replay ?? {})), "a run without it is frozen as before");
+});
+
 test("the configuration of accelerate counts by what it says", async () => {
   const launch = ", launch: { kind: accelerate, processes: 2, config: acc.yaml }";
   const before = await frozen("{ from: [a], rows: 9 }", launch);
@@ -76,7 +90,7 @@ test("what is done about a flag is frozen with every skill, and decides the fing
     return freezeRun(pipeline, await planStage(pipeline, "a", buildChain(pipeline, []), new FileHasher(null)), { id: "a-1", trusted: true, target: { id: "local", kind: "local", python: "python" }, env: {}, versions: {} });
   };
   const plain = await specOf("");
-  assert.deepEqual([plain.flags, plain.skills[0]?.on_flag, plain.skills[0]?.decision], [{ alpha: 0.1, tolerance: 2, detector: "soft", tolerance_nats: 0.2, on_flag: "inform" }, "inform", undefined]);
+  assert.deepEqual([plain.flags, plain.skills[0]?.on_flag, plain.skills[0]?.decision], [{ alpha: 0.1, tolerance: 2, detector: "limit", tolerance_nats: 0.2, on_flag: "inform" }, "inform", undefined]);
   assert.equal((await specOf(", on_flag: inform")).fingerprint, plain.fingerprint);
   const all = await specOf("", "flags: { on_flag: pause }");
   assert.equal(all.skills[0]?.on_flag, "pause");

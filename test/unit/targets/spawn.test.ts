@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { run, spawnDetached } from "../../../src/targets/spawn.ts";
+import { run, spawnDetached, start } from "../../../src/targets/spawn.ts";
 import { AppError } from "../../../src/util/errors.ts";
 
 const node = (code: string): string[] => [process.execPath, "-e", code];
@@ -59,4 +59,37 @@ test("a detached program writes to its log and is not waited for", async () => {
   } finally {
     rmSync(dir, { recursive: true });
   }
+});
+
+test("a program that is spoken to: what is written comes back, and its end is told", async () => {
+  const child = await start(["cat"]);
+  const big = Buffer.alloc(3 << 20, "x");
+  const writing = child.write(big).then(() => child.end());
+  let bytes = 0;
+  for await (const chunk of child.output) bytes += chunk.length;
+  await writing;
+  assert.equal(bytes, big.length);
+  assert.deepEqual(await child.ended, { code: 0, signal: null });
+});
+
+test("a program waits while nobody reads what it prints, and a killed one ends at once", async () => {
+  const child = await start(["sh", "-c", "exec dd if=/dev/zero bs=65536 count=100000 status=none"]);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const waits = readFileSync(`/proc/${child.pid}/io`, "utf8");
+  assert.ok(Number(/wchar: (\d+)/.exec(waits)?.[1]) < 8 << 20, waits);
+  const since = Date.now();
+  child.kill();
+  assert.equal((await child.ended).signal, "SIGTERM");
+  assert.ok(Date.now() - since < 5_000);
+  assert.equal(await child.write("too late"), false); // the end says why
+});
+
+test("the end of what a program says on stderr is kept, and one that closes its input is no error", async () => {
+  const child = await start(["sh", "-c", "exec 0<&-; for i in 1 2 3 4 5 6 7 8; do head -c 4096 /dev/zero | tr '\\0' $i >&2; echo >&2; done; echo last >&2; exit 4"]);
+  for (let i = 0; i < 20; i++) await child.write(Buffer.alloc(100_000));
+  assert.deepEqual(await child.ended, { code: 4, signal: null });
+  const said = child.errors();
+  assert.ok(said.endsWith("8\nlast\n") && !said.includes("1"), said.slice(0, 40));
+  assert.ok(said.length <= 16_384 && /^(\d)\1+\n/.test(said));
+  await assert.rejects(start(["/nowhere/x"]), (error) => AppError.is(error, "spawn-failed"));
 });

@@ -88,7 +88,7 @@ async function inEditor(page, picture) {
 }
 
 /** Drags the side bar's border. */
-async function widen(page, width) {
+export async function widen(page, width) {
   const box = await page.locator(".part.sidebar").boundingBox();
   await page.mouse.move(box.x + box.width, box.y + 300);
   await page.mouse.down();

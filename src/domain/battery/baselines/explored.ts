@@ -1,6 +1,6 @@
-import { softRight } from "../../flags/expectedAccuracy.ts";
 import { quantileOf } from "../../flags/quantile.ts";
 import type { ScoreCandidate } from "../candidate.ts";
+import { accuracyFalls, panelMargins } from "../panelMargins.ts";
 import type { RawRun } from "../rawRun.ts";
 
 /**
@@ -9,9 +9,8 @@ import type { RawRun } from "../rawRun.ts";
  */
 export function explored(rows: number): ScoreCandidate[] {
   return [
-    { ...named(rows, "threshold", "Explored: expected accuracy, threshold instead of a test"), score: (run, skill) => [-Infinity, ...drops(run, skill, rows, 1)] },
-    { ...named(rows, "tempered", "Explored: expected accuracy with temperature taken out"), score: (run, skill) => [-Infinity, ...drops(run, skill, rows, 1, temperature)] },
-    { ...named(rows, "tempered-2", "Explored: the same, scale 2"), score: (run, skill) => [-Infinity, ...drops(run, skill, rows, 2, temperature)] },
+    { ...named(rows, "tempered", "Explored: expected accuracy with temperature taken out"), score: (run, skill) => [-Infinity, ...accuracyFalls(run, skill, rows, 1, temperature)] },
+    { ...named(rows, "tempered-2", "Explored: the same, scale 2"), score: (run, skill) => [-Infinity, ...accuracyFalls(run, skill, rows, 2, temperature)] },
     { ...named(rows, "halved", "Explored: share of rows whose margin fell by half, temperature taken out"), score: (run, skill) => halved(run, skill, rows) },
     { ...named(rows, "trend", "Explored: expected accuracy at the next look, if its last fall goes on"), score: trend(rows) },
   ];
@@ -21,15 +20,6 @@ function named(rows: number, id: string, label: string): Omit<ScoreCandidate, "s
   return { kind: "score", id: `explored-${id}-n${rows}`, label: `${label} (n = ${rows})`, family: "baseline", needs: "scores", rows, parameters: {} };
 }
 
-/** Mean fall of expected accuracy since the start at each look after it. `rescale`: what the margins of a look are divided by. */
-function drops(run: RawRun, skill: string, rows: number, scale: number, rescale: (start: readonly number[], now: readonly number[]) => number = () => 1): number[] {
-  const [start, ...later] = margins(run, skill, rows);
-  return later.map((now) => {
-    const by = rescale(start, now);
-    return start.reduce((sum, margin, row) => sum + softRight(margin, scale) - softRight((now[row] as number) / by, scale), 0) / start.length;
-  });
-}
-
 /** Rows with a clear margin at the start tell the temperature: the median of now / start. A loss of some rows leaves it alone, one of all rows alike does not. */
 function temperature(start: readonly number[], now: readonly number[]): number {
   const ratios = start.flatMap((margin, row) => (margin > 0.5 ? [(now[row] as number) / margin] : [])).sort((a, b) => a - b);
@@ -37,7 +27,7 @@ function temperature(start: readonly number[], now: readonly number[]): number {
 }
 
 function halved(run: RawRun, skill: string, rows: number): number[] {
-  const [start, ...later] = margins(run, skill, rows);
+  const [start, ...later] = panelMargins(run, skill, rows);
   const right = start.map((margin, row) => ({ margin, row })).filter(({ margin }) => margin > 0.2);
   return [-Infinity, ...later.map((now) => {
     const by = temperature(start, now);
@@ -47,11 +37,7 @@ function halved(run: RawRun, skill: string, rows: number): number[] {
 
 function trend(rows: number) {
   return (run: RawRun, skill: string): number[] => {
-    const falls = drops(run, skill, rows, 1);
+    const falls = accuracyFalls(run, skill, rows, 1);
     return [-Infinity, ...falls.map((fall, look) => fall + Math.max(0, fall - (falls[look - 1] ?? 0)))];
   };
-}
-
-function margins(run: RawRun, skill: string, rows: number): [number[], ...number[][]] {
-  return (run.panel[skill]?.margin as number[][]).map((list) => list.slice(0, rows)) as [number[], ...number[][]];
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { stringify } from "yaml";
+import { arenaYaml } from "../../../../src/domain/arena/arenaYaml.ts";
 import { compileArena, type StepsOf } from "../../../../src/domain/arena/compileArena.ts";
 import { parsePipeline } from "../../../../src/domain/pipeline/pipeline.ts";
 import type { Pipeline } from "../../../../src/domain/pipeline/pipelineModel.ts";
@@ -116,4 +117,27 @@ test("a fork in the chain keeps its step, and what it forks from is saved there 
   - { id: tool, recipe: sft, data: t.train.jsonl, from: math@40, args: { max_steps: 60 } }`;
   const { stage } = compile("{ kind: replay, ratio: 0.2, rows: 50 }", undefined, stages);
   assert.deepEqual([stage("math").save_every, stage("tool").from, stage("tool").save_every, stage("replay-20-tool").from], [20, "math@40", undefined, "math@40"]);
+});
+
+test("remedies run where the chain runs, with what it asks for there; a merge in one process", () => {
+  const stages = ["math", "tool", "chat"].map((id) => `  - { id: ${id}, recipe: sft, data: ${id}.jsonl, args: { max_steps: 8 }, on: cluster, launch: { kind: torchrun, processes: 2 }, resources: { nodes: 2 } }`).join("\n");
+  const text = `seesaw: 1
+base: models/m0
+skills: { math: { probes: m.jsonl, check: { kind: text } }, tool: { probes: t.jsonl, check: { kind: text } }, chat: { probes: c.jsonl, check: { kind: text } } }
+stages:
+${stages}
+targets:
+  cluster: { kind: slurm, host: login1, dir: ~/seesaw, resources: { gpus: 2, partition: gpu } }
+  box: { kind: ssh, host: box, dir: /s }
+arena: { remedies: [{ kind: joint }, { kind: merge, method: average }] }
+`;
+  const { pipeline, diagnostics } = parsePipeline(text, "/p/seesaw.yaml");
+  assert.deepEqual(diagnostics, []);
+  assert.ok(pipeline?.arena);
+  const again = parsePipeline(arenaYaml(pipeline, compileArena(pipeline, pipeline.arena, "/p/mix.jsonl"), 0), "/p/.seesaw/arena/seed-0/seesaw.yaml");
+  assert.deepEqual(again.diagnostics.map(({ message }) => message), []);
+  assert.deepEqual(again.pipeline?.targets, pipeline.targets);
+  const asked = Object.fromEntries(again.pipeline?.stages.map(({ recipe, launch, resources }) => [recipe, [launch, resources]]) ?? []);
+  assert.deepEqual(asked["sft"], [{ kind: "torchrun", processes: 2, nodes: 2 }, { gpus: 2, partition: "gpu", nodes: 2 }]);
+  assert.deepEqual(asked["merge"], [{ kind: "python", processes: 1 }, { gpus: 2, partition: "gpu", nodes: 1 }]);
 });

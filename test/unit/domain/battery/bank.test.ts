@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { amocOf, bestPoint, type AmocCurve } from "../../../../src/domain/battery/amoc.ts";
 import { bankFile, evaluate, truthOf, type BankFile } from "../../../../src/domain/battery/bank.ts";
@@ -10,6 +11,10 @@ import { cardMarkdown } from "../../../../src/domain/battery/cardMarkdown.ts";
 import { ranking } from "../../../../src/domain/battery/choose.ts";
 import { costsOf } from "../../../../src/domain/battery/costs.ts";
 import { detectorCandidate, type WatchSetting } from "../../../../src/domain/battery/detectorCandidates.ts";
+import { limitCandidate } from "../../../../src/domain/battery/limitCandidate.ts";
+import { accuracyFalls } from "../../../../src/domain/battery/panelMargins.ts";
+import { flagDefaults } from "../../../../src/domain/flags/defaults.ts";
+import { lossLimit } from "../../../../src/domain/flags/expectedAccuracy.ts";
 import { figuresOf } from "../../../../src/domain/battery/figures.ts";
 import type { RawRun } from "../../../../src/domain/battery/rawRun.ts";
 import { parseReportCard } from "../../../../src/protocol/reportCard.ts";
@@ -151,8 +156,26 @@ test("without a single loss the card is made all the same, and claims nothing", 
 test("every candidate has an id of its own, and the grid's first is the default that ties keep", () => {
   const ids = allCandidates().flatMap((one) => [one.id, ...(one.family === "baseline" ? [] : variantsOf(one.id).map(({ id }) => id))]);
   assert.equal(new Set(ids).size, ids.length);
-  assert.equal(allCandidates()[0]?.id, "soft-all-s1-t2-n64");
+  assert.deepEqual(allCandidates().slice(0, 2).map(({ id }) => id), ["limit-all-s1-n64", "soft-all-s1-t2-n64"]);
   assert.equal(settings.length, 40);
+});
+
+test("what the product does by default is what bank A chose, to the hundredth of a point", () => {
+  const committed = JSON.parse(readFileSync(new URL("../../../../media/battery/bank-A.json", import.meta.url), "utf8")) as BankFile;
+  const winner = committed.candidates.find(({ id }) => id === ranking(committed)[0]?.id);
+  assert.equal(winner?.family, flagDefaults.detector);
+  assert.deepEqual([winner?.parameters["margin"], winner?.parameters["scale"]], [flagDefaults.margin, flagDefaults.scale]);
+  assert.equal(winner?.knob, lossLimit(flagDefaults.alpha));
+});
+
+test("a score in hundredths is above a limit of whole hundredths exactly where the loss is", () => {
+  const run = makeRun({ id: "limit", seed: 5, skills: { math: gradual } });
+  const [, ...scores] = limitCandidate(64, true).score(run, "math");
+  for (const [look, fall] of accuracyFalls(run, "math", 64, 1).entries()) {
+    for (const limit of [0.5, 2, 4.36]) assert.equal((scores[look] as number) > limit, 100 * fall > limit, `${look} ${limit}`);
+  }
+  assert.ok(scores.some((score) => score > 4.36));
+  assert.equal(limitCandidate(256, false).fixed, lossLimit(0.1), "other panels have the product's limit");
 });
 
 test("a skill that cannot be watched takes no share of the budget and never alarms", () => {

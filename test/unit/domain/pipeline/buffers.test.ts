@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parsePipeline } from "../../../../src/domain/pipeline/pipeline.ts";
+import { parsePipeline, pipelineFileProblems } from "../../../../src/domain/pipeline/pipeline.ts";
 import type { Pipeline } from "../../../../src/domain/pipeline/pipelineModel.ts";
-import { coverageText, leftOutText } from "../../../../src/domain/rows/bufferText.ts";
+import { coverageText, leftOutText, nearnessText } from "../../../../src/domain/rows/bufferText.ts";
 
 const withBuffer = (buffer: string, stage = "replay: { buffer: main, ratio: 0.1 }"): string => `seesaw: 1
 base: models/m0
@@ -50,6 +50,22 @@ test("quotas stand for rows, and name each stage once", () => {
   assert.match(problem("{ from: [math], quotas: { math: 1.5 } }"), /must be a whole number/);
 });
 
+test("a buffer takes rows near to named ones first: 1 to 64 lines of a file that is there", () => {
+  const near = (text: string): string => `{ from: [math], rows: 9, near: ${text} }`;
+  const pipeline = parsed(near("{ rows: m.jsonl, lines: [25, 3, 17] }"));
+  assert.deepEqual(pipeline.buffers[0]?.near, { rows: "/p/m.jsonl", lines: [3, 17, 25] });
+  assert.equal(parsed("{ from: [math], rows: 9 }").buffers[0]?.near, undefined);
+  assert.match(problem(near("{ rows: m.jsonl }")), /"near" of buffer "main" has no "lines": add it\. Their lines in it, counted from 1/);
+  assert.match(problem(near("{ rows: m.jsonl, lines: [] }")), /"near\.lines" of buffer "main" is an empty list\. Write 1 to 64 line numbers, each once, such as \[3, 17, 25\]/);
+  assert.match(problem(near("{ rows: m.jsonl, lines: [3, 3] }")), /Write 1 to 64 line numbers, each once/);
+  assert.match(problem(near(`{ rows: m.jsonl, lines: [${Array.from({ length: 65 }, (_, index) => index + 1).join(", ")}] }`)), /Write 1 to 64 line numbers/);
+  assert.match(problem(near("{ rows: m.jsonl, lines: [3, 0] }")), /"near\.lines\.1" of buffer "main" must be at least 1, but it is 0/);
+  assert.match(problem(near("{ rows: m.jsonl, lines: [1.5] }")), /must be a whole number/);
+  assert.match(problem(near("{ rows: m.jsonl, line: [1], lines: [1] }")), /Unknown key "line" in "near" of buffer "main"\. Did you mean "lines"/);
+  const gone = pipelineFileProblems(parsed(near("{ rows: gone.jsonl, lines: [1] }")), (path) => !path.endsWith("gone.jsonl"));
+  assert.deepEqual(gone.map(({ message, range }) => [message, range.line]), [["The file whose rows \"near\" of buffer \"main\" names is not there: /p/gone.jsonl. Correct the path, or create the file.", 9]]);
+});
+
 test("the stages that replay from a buffer with a reward model name it, and it has to be there before them", () => {
   const judged = "{ from: [math], rows: 9, quality: { reward_model: ./models/rm, min: 0.5 } }";
   const { stages, buffers } = parsed(judged);
@@ -78,4 +94,6 @@ test("what a buffer left out is said in words", () => {
   const line = coverageText({ stage: "math", method: "k_center", features: "tfidf", mean: 0.25, max: 0.5, random: { mean: 0.31, max: 0.8 } });
   assert.match(line, /^math by k-center of TF-IDF: rows left out are 0\.25\d* \(at most 0\.5/);
   assert.match(line, /by chance it would be 0\.31\d* \(at most 0\.8/);
+  assert.match(nearnessText({ stage: "math", rows: 100, mean: 0.52, random: { mean: 0.2 } }), /^math: 100 rows taken first, of prompts 0\.52\d* similar to the nearest that near names; by chance it would be 0\.2/);
+  assert.equal(nearnessText({ stage: "math", rows: 0, mean: 0, random: { mean: 0 } }), "math: no row is like those that near names");
 });

@@ -32,6 +32,8 @@ test("what cannot be worked out again is said as what is left", () => {
   const covered = { diversity: { minhash: 0.8, k_center: { features: "tfidf" as const } } };
   assert.equal(why("{}", { ...covered, quality: { reward_model: "./rm", min: 0.5 } }, left), "below 0.5 by the reward model ./rm, or not among the 200 of 1,880 that stand for the others (k-center)");
   assert.match(why("{}", { diversity: { clusters: { count: 9, features: "hidden" } }, quality: null }, left), /taken in equal shares from 9 clusters$/);
+  const near = { ...left, nearness: [{ stage: "math", rows: 100, mean: 0.6, random: { mean: 0.2 } }] };
+  assert.equal(why("{}", { quality: null }, near), "not among the 100 of 1,880 nearest to the rows that \"near\" names, and not among the 100 of 1,780 taken at random");
   assert.equal(why("{}", { quality: null }, { dropped: { quality: 0, duplicate: 0, probe: 0 }, sources: [{ stage: "math", rows: 10, kept: 10, taken: 10 }] }), "it was not in the file when the buffer was frozen");
 });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
+import { ReplayMembership } from "../../../../src/domain/rows/membership.ts";
 import { rowHover } from "../../../../src/host/rows/rowHover.ts";
 import { RowReader, type RowsInView } from "../../../../src/host/rows/rowReader.ts";
 import { rolesOf } from "../../../../src/host/rows/rowRoles.ts";
@@ -108,6 +109,8 @@ test("the hover: tokens, answers, membership; and it is silent where nothing is 
   const [member] = train.knowledge.replay[0]!.record.rows;
   const row = train.rows.find(({ row: { hashes } }) => hashes.full === member?.hash)!.row;
   assert.match(rowHover(row, train.knowledge) ?? "", /In the replay buffer\.\n\n- buffer \*\*after\\-math\*\*: came in with the data of math, replayed in search, drawn \d+×, (?:at step|from step)/);
+  const near = new ReplayMembership([{ ...train.knowledge.replay[0]!.record, rows: [{ ...member!, near: 0.61 }] }]);
+  assert.match(rowHover(row, { ...train.knowledge, membership: near }) ?? "", /step \d+.*, taken first for its prompt: similarity 0\.61 to a row that "near" names$/);
   const low = train.rows.find(({ row: { value } }) => value instanceof Map && Number((value.get("reward") as { text: string }).text) < 0.7)!.row;
   assert.match(rowHover(low, train.knowledge) ?? "", /Not in a replay buffer\.\n\n- buffer \*\*after\\-math\*\*, replayed in search: below the quality threshold/);
   const format = await read(open("format.train.jsonl"));

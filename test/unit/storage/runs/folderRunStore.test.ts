@@ -251,6 +251,60 @@ test("watch: new runs, new events and a death are seen; nothing after the stop",
   assert.equal(calls, before);
 });
 
+test("a run that is over is looked at less often, yet whoever asks sees at once that it was resumed", async (context) => {
+  const { root, make, only, store } = bench(context);
+  const dir = make("math-1", "complete");
+  let calls = 0;
+  store.watch(root, () => (calls += 1));
+  await wait(200);
+  assert.equal((await only()).state.status, "done");
+  const before = calls;
+  appendFileSync(join(dir, "journal.jsonl"), line(99, "run.started", { stage: "math", recipe: "sft", device: "cpu", total_steps: 9, resumed_from: null }, 2));
+  assert.deepEqual([(await only()).state.attempt, (await only()).state.reason], [2, null]);
+  for (let round = 0; round < 150 && calls === before; round += 1) await wait(20);
+  assert.ok(calls > before, "and who watches sees it a little later");
+});
+
+test("a run on another machine is what its machine and its scheduler said last, never what this machine's processes say", async (context) => {
+  const { root, make, only, store } = bench(context);
+  const dir = make("math-1", "torn", { target: { id: "box", kind: "slurm", python: "python3" } });
+  const remote = { v: 1, target: "box", kind: "slurm", address: "login1", dir: "/there", runner: "/runner", python: "python3", settings: {}, attempts: [{ attempt: 1, nonce: "n0nce", state: "submitted", job: { id: "7", nonce: "n0nce" }, asked: 1 }] };
+  writeFileSync(join(dir, "remote.json"), JSON.stringify(remote));
+  // Its processes are not here, whatever numbers they have.
+  await attempt(dir, 1, { pid: 1, agent_pid: 1, agent_start: 1, start: 1 });
+  const heard = (change: object): void => {
+    const mirror = { v: 1, files: {}, probe: null, attempt: 1, heard: Date.now() / 1000, word: null, unreachable: null, complete: false, epoch: 1, ...change };
+    writeFileSync(join(dir, ".mirror.tmp"), JSON.stringify(mirror));
+    renameSync(join(dir, ".mirror.tmp"), join(dir, "mirror.json"));
+  };
+  const probe = { state: "running", now: 1, boot: "b", beat_age: 1, started: null, exit: null };
+  const now = async (): Promise<unknown[]> => {
+    const { status, remote: where } = (await only()).state;
+    return [status, where?.word?.reason ?? null, where?.complete];
+  };
+  heard({ word: { state: "queued", reason: "Priority" } });
+  assert.deepEqual(await now(), ["queued", "Priority", false]);
+  let calls = 0;
+  store.watch(root, () => (calls += 1));
+  await wait(150);
+  heard({ word: { state: "queued", reason: "Resources" } });
+  for (let round = 0; round < 150 && calls === 0; round += 1) await wait(20);
+  assert.ok(calls > 0, "another reason to wait is news");
+  heard({ probe });
+  assert.deepEqual(await now(), ["running", null, false]);
+  heard({ probe, unreachable: { since: 5, reason: "no-route", message: "No route." } });
+  assert.deepEqual(await now(), ["unreachable", null, false]);
+  heard({ probe: { ...probe, state: "exited", exit: { finished: { kind: "done" }, t: 7 } }, complete: true });
+  assert.deepEqual(await now(), ["done", null, true]);
+  assert.deepEqual(await now(), ["done", null, true]);
+  heard({ attempt: 2, probe });
+  assert.deepEqual(await now(), ["starting", null, false]);
+  writeFileSync(join(dir, "mirror.json"), "torn");
+  assert.equal((await only()).state.status, "queued", "what was heard is gone, where the run is is not");
+  writeFileSync(join(dir, "remote.json"), "torn");
+  assert.match((await store.list(root)).unreadable[0]?.message ?? "", /remote\.json is damaged/);
+});
+
 test("200 runs are listed in 200 ms, and again in less", async (context) => {
   const { make, root } = bench(context);
   const store = new FolderRunStore({ now: () => Date.now() / 1000 + 60 });

@@ -37,15 +37,18 @@ test("runs without replay say nothing; damaged and newer files say why", async (
   assert.equal(records.length, 1);
   assert.deepEqual(records[0]?.ledger, []);
   assert.equal(problems.length, 2);
-  assert.deepEqual([records[0]?.dropped, records[0]?.coverage], [{ quality: 0, duplicate: 0, probe: 0 }, undefined], "a file of an older Seesaw");
+  assert.deepEqual([records[0]?.dropped, records[0]?.coverage, records[0]?.nearness], [{ quality: 0, duplicate: 0, probe: 0 }, undefined, undefined], "a file of an older Seesaw");
   assert.match(problems[1] ?? "", /version 2, this Seesaw reads version 1; update/);
 });
 
 test("what a buffer left out, and what its choice of rows bought, is read as it was written", async () => {
   const sources = [{ stage: "math", rows: 90, kept: 80, taken: 10, quota: 12, data: "d.jsonl" }];
   const coverage = [{ stage: "math", method: "k_center", features: "tfidf", compared: 80, mean: 0.2, max: 0.5, random: { mean: 0.3, max: 0.9 } }];
-  const file = JSON.stringify({ ...(JSON.parse(buffer) as object), dropped: { quality: 3, duplicate: 2, probe: 1 }, sources, coverage });
+  const nearness = [{ stage: "math", rows: 5, compared: 80, mean: 0.6, random: { mean: 0.2 } }];
+  const rows = [{ hash: "h", source: "d.jsonl", line: 3, since: "math", near: 0.75 }, { hash: "i", source: "d.jsonl", line: 4, since: "math" }];
+  const file = JSON.stringify({ ...(JSON.parse(buffer) as object), rows, dropped: { quality: 3, duplicate: 2, probe: 1 }, sources, coverage, nearness });
   const [record] = (await new LedgerReader().read([folder("covered", file, null)])).records;
   assert.deepEqual([record?.dropped, record?.sources], [{ quality: 3, duplicate: 2, probe: 1 }, [{ stage: "math", rows: 90, kept: 80, taken: 10, quota: 12 }]]);
   assert.deepEqual(record?.coverage, [{ stage: "math", method: "k_center", features: "tfidf", mean: 0.2, max: 0.5, random: { mean: 0.3, max: 0.9 } }]);
+  assert.deepEqual([record?.nearness, record?.rows.map(({ near }) => near)], [[{ stage: "math", rows: 5, mean: 0.6, random: { mean: 0.2 } }], [0.75, undefined]]);
 });

@@ -65,7 +65,7 @@ describe("seesaw.yaml in the editor", () => {
       assert.equal(found.command, undefined, "an edit, not a start");
       return found;
     };
-    of(/^Replay 200 rows of math in search, at ratio 0\.1$/);
+    of(/^Replay 200 rows of math in search, at ratio 0\.1, first those nearest to what moved$/);
     assert.ok(await vscode.workspace.applyEdit(of(/^Halve the learning rate of search: 3\.5e-4$/).edit!));
     assert.equal(document.getText(), before.replace("learning_rate: 7.0e-4", "learning_rate: 3.5e-4"), "one number, and every comment as it was");
     assert.ok(document.isDirty, "it is seen, and can be undone, before it is saved");

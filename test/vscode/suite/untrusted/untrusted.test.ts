@@ -29,6 +29,14 @@ describe("an untrusted workspace", () => {
     assert.deepEqual([...new Set(lenses.map(({ command }) => command?.command))].sort(), ["seesaw.showDrift", "seesaw.stages.focus"]);
   });
 
+  it("contacts no target, also when asked to", async () => {
+    const { host } = await seesaw();
+    await host.targets.check();
+    const [target] = host.targets.getChildren().flatMap((node) => (node.context === "pipeline" ? node.children : [node]));
+    assert.match(target?.description ?? "", /not checked: this workspace is not trusted/);
+    assert.equal(host.targets.state(join(folder(), "seesaw.yaml"), "local").kind, "unchecked");
+  });
+
   it("does not take the Python that the workspace names", () => {
     assert.equal(vscode.workspace.getConfiguration("seesaw").get("python.path"), "");
   });

@@ -1,4 +1,5 @@
 """Stands in for the recipe: writes the journal of a tiny stage. `args` of the stage say how it behaves."""
+import hashlib
 import json
 import os
 import shutil
@@ -50,6 +51,9 @@ folder = f"checkpoints/step-{steps:06d}"
 shutil.copytree(spec["start"]["checkpoint"], os.path.join(run, folder))
 with open(os.path.join(run, folder, "model.safetensors"), "ab") as handle:
     handle.write(spec["stage"].encode())
-weights = f"w-{spec['stage']}-{spec['fingerprint'][:8]}"
+with open(os.path.join(run, folder, "model.safetensors"), "rb") as handle:
+    weights = hashlib.sha256(handle.read()).hexdigest()
+with open(os.path.join(run, folder, "seesaw.json"), "w", encoding="utf-8") as handle:
+    json.dump({"v": 1, "step": steps, "stage": spec["stage"], "weights_hash": weights}, handle)
 event("checkpoint.saved", step=steps, path=folder, kind="full", final=True, weights_hash=weights, bytes=1)
 outcome("done", "")

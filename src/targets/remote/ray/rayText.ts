@@ -1,0 +1,62 @@
+import type { SchedulerWord } from "../../../protocol/remote.ts";
+import type { Resources } from "../../../protocol/runSpec.ts";
+import { ended, type RayJob, type RayJobRequest, type RayNode } from "./rayClient.ts";
+import { lastLine } from "./rayErrors.ts";
+
+/** The name of an attempt's job. Of the nonce, so that asking twice makes one job. */
+export function submissionId(runId: string, attempt: number, nonce: string): string {
+  return `seesaw-${runId}-${attempt}-${nonce}`.replace(/[^A-Za-z0-9_.-]/g, "-");
+}
+
+/** What a job holds while it runs. Without GPUs or CPUs said, it runs on the head and holds nothing. */
+export function entrypointResources(resources: Resources | undefined): Pick<RayJobRequest, "entrypoint_num_cpus" | "entrypoint_num_gpus" | "entrypoint_memory"> {
+  const memory = memoryBytes(resources?.memory);
+  return {
+    ...(resources?.cpus !== undefined && { entrypoint_num_cpus: resources.cpus }),
+    ...(resources?.gpus !== undefined && { entrypoint_num_gpus: resources.gpus }),
+    ...(memory !== null && { entrypoint_memory: memory }),
+  };
+}
+
+/** `32G` in bytes; a bare number counts megabytes, as in Slurm. null: nothing said. */
+export function memoryBytes(text: string | undefined): number | null {
+  const [, count, unit = "M"] = /^(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?$/i.exec(text ?? "") ?? [];
+  if (count === undefined) return null;
+  return Math.round(Number(count) * 1024 ** ("KMGT".indexOf((unit || "M").toUpperCase()) + 1));
+}
+
+/** What Ray says of a job in the words of all schedulers. `said`: the sentence the job itself printed before it gave up. */
+export function wordOf(job: RayJob | null, nodes: readonly RayNode[] | null, said: string | null, asked: Resources | undefined): SchedulerWord {
+  if (job === null) return { state: "not-found", reason: null };
+  const node = nodes?.find((one) => one.node_id === job.driver_node_id)?.node_name ?? null;
+  if (job.status === "PENDING") return { state: "queued", reason: pendingReason(nodes, asked), nodes: null };
+  if (!ended(job)) return { state: "running", reason: null, nodes: node };
+  return { state: "ended", end: endOf(job), reason: said ?? endReason(job), nodes: node };
+}
+
+function endOf(job: RayJob): NonNullable<SchedulerWord["end"]> {
+  if (job.status === "SUCCEEDED") return "exited";
+  if (job.status === "STOPPED") return "cancelled";
+  if (job.error_type === "JOB_SUPERVISOR_ACTOR_DIED") return "node-failure";
+  // Ray's memory monitor kills the worker; the kernel's leaves this exit code.
+  if (/OutOfMemory|out of memory/i.test(job.message ?? "")) return "out-of-memory";
+  return "failed";
+}
+
+function endReason(job: RayJob): string | null {
+  if (job.status === "STOPPED") return "STOPPED";
+  if (job.status === "SUCCEEDED") return null;
+  const code = job.driver_exit_code;
+  return [job.error_type, code === null ? null : `exit code ${code}`, code === null ? lastLine(job.message ?? "") || null : null].filter((part) => part !== null).join(": ") || "FAILED";
+}
+
+/** Why a job waits: Ray itself only says that it does. In English, as a scheduler's own words are. */
+export function pendingReason(nodes: readonly RayNode[] | null, asked: Resources | undefined): string {
+  const wanted = [["GPU", asked?.gpus ?? 0, ""], ["CPU", asked?.cpus ?? 0, ""], ["memory", memoryBytes(asked?.memory) ?? 0, " bytes"]] as const;
+  const words = wanted.filter(([, count]) => count > 0).map(([name, count, unit]) => (unit === "" ? `${count} ${name}${count === 1 ? "" : "s"}` : `${count}${unit} of memory`));
+  if (words.length === 0) return "PENDING";
+  const fits = (node: RayNode): boolean => wanted.every(([name, count]) => (node.resources_total[name] ?? 0) >= count);
+  const living = nodes?.filter((node) => node.state === "ALIVE") ?? null;
+  if (living !== null && !living.some(fits)) return `no node of the cluster has ${words.join(" and ")}`;
+  return `waits for ${words.join(" and ")}`;
+}
