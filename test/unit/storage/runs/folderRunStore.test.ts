@@ -300,7 +300,7 @@ test("a run on another machine is what its machine and its scheduler said last, 
   heard({ attempt: 2, probe });
   assert.deepEqual(await now(), ["starting", null, false]);
   writeFileSync(join(dir, "mirror.json"), "torn");
-  assert.equal((await only()).state.status, "queued", "what was heard is gone, where the run is is not");
+  assert.equal((await only()).state.status, "running", "what was heard is gone; the journal's copy says that it had begun");
   writeFileSync(join(dir, "remote.json"), "torn");
   assert.match((await store.list(root)).unreadable[0]?.message ?? "", /remote\.json is damaged/);
 });
