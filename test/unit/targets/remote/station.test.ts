@@ -145,9 +145,11 @@ test("a copy that is cut goes on where it stopped, and leaves no process behind"
       }
     },
   });
-  await until("the copy has begun", () => existsSync(`${path}.part.lock`));
+  // Waited for from the start: it may be over before the lock was seen.
+  const refused = assert.rejects(first, (error) => AppError.is(error, "cancelled"));
+  await until("the copy has begun", () => /\}\s*$/.test(existsSync(`${path}.part.lock`) ? readFileSync(`${path}.part.lock`, "utf8") : ""));
   const { pid } = JSON.parse(readFileSync(`${path}.part.lock`, "utf8")) as { pid: number };
-  await assert.rejects(first, (error) => AppError.is(error, "cancelled"));
+  await refused;
   await until("the far process is gone", () => gone(pid), 2_000);
   assert.ok(!existsSync(path) && sent < bytes.length);
   const part = statSync(`${path}.part`).size;
