@@ -47,6 +47,9 @@ interface Read {
   of: string;
 }
 
+/** Between two looks at an arena whose process lives while none of its stages does, in ms. */
+const heldMs = 1_000;
+
 /** The host's half of the arena page: messages in, state out. Knows nothing of webviews, and the arena nothing of it. */
 export class ArenaSession {
   private readonly host: ArenaHost;
@@ -59,6 +62,7 @@ export class ArenaSession {
   private again = false;
   private reading = false;
   private watched: { pipeline: Pipeline; stop: () => void } | null = null;
+  private later: NodeJS.Timeout | undefined;
 
   /** `file`: the `seesaw.yaml` it is about; the first one of the workspace with an arena if none is named. */
   constructor(host: ArenaHost, post: (message: ToArenaPage) => void, file?: string) {
@@ -120,6 +124,7 @@ export class ArenaSession {
   /** The page is hidden: nothing is read for it. It will say `ready` again. */
   close(): void {
     this.open = false;
+    clearTimeout(this.later);
     this.unwatch();
   }
 
@@ -147,6 +152,9 @@ export class ArenaSession {
       const jobs = await desk.jobs(pipeline, this.host.wantedJobs(view));
       this.read = { pipeline, progress, jobs, output: desk.hasOutput(pipeline), result: before?.result ?? null, of: before?.of ?? "" };
       await this.watch(desk, pipeline);
+      // Between two stages, and after the last, no run changes: that the arena's process has ended shows only when asked again.
+      clearTimeout(this.later);
+      if (progress.held && progress.running.length === 0) this.later = setTimeout(() => this.refresh(), heldMs);
       // Reading all scores again is only worth it when another stage is done.
       if (progress.done === 0 || before?.of === of) return this.tell();
       this.reading = true;
