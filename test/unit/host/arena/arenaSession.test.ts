@@ -164,3 +164,14 @@ test("a lens over `arena:` opens it, in a workspace that is not trusted too", ()
   assert.deepEqual([lens?.range.line, lens?.target.file], [10, "/w/seesaw.yaml"]);
   assert.equal(stageLenses(viewOf([]), queue, true).some(({ command }) => command === "seesaw.openArena"), false);
 });
+
+test("an arena's process that outlives its last stage is asked for again, until it has ended", async () => {
+  const { session, last, world, settled } = harness();
+  world.progress = { ...idle, done: 10, held: true };
+  session.handle({ type: "ready" });
+  await settled();
+  assert.equal(last().progress?.held, true);
+  world.progress = { ...idle, done: 10 };
+  for (let round = 0; round < 100 && last().progress?.held === true; round += 1) await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal(last().progress?.held, false, "nothing else would have told: no run has changed");
+});
