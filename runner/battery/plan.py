@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from battery.bases import SKILLS
@@ -51,13 +52,19 @@ def numbered(bank: str, before: int, runs: list[Run]) -> list[Run]:
     return [replace(run, id=f"{bank.lower()}-{before + k:03d}") for k, run in enumerate(runs)]
 
 
-def first_wave(base: str, seeds: tuple[int, ...]) -> list[Run]:
-    """From gentle to cliff. Seven of eight of its losses on bank A took under ten steps, which led to the second."""
-    runs: list[Run] = []
+def adder(base: str, runs: list[Run]) -> Callable[..., None]:
+    """add(intent, kind, start, task, rate, share): appends a run that has no bank, seed and id yet."""
 
     def add(intent: str, kind: str, start: str, task: str, rate: float, share: float = 0.0) -> None:
         runs.append(Run("", "", base, f"{base}-{start}", kind, task, intent, rate, 0, share))
 
+    return add
+
+
+def first_wave(base: str, seeds: tuple[int, ...]) -> list[Run]:
+    """From gentle to cliff. Seven of eight of its losses on bank A took under ten steps, which led to the second."""
+    runs: list[Run] = []
+    add = adder(base, runs)
     for seed in seeds:
         for skill in SKILLS:  # a fourth skill after three, from gentle to cliff
             for rate in (1e-4, 2e-4, 4e-4, 1e-3):
@@ -100,10 +107,7 @@ def first_wave(base: str, seeds: tuple[int, ...]) -> list[Run]:
 def gentle_wave(base: str, seeds: tuple[int, ...]) -> list[Run]:
     """Losses over many steps, as at the rates that large models are trained with; and old skills that really stay."""
     runs: list[Run] = []
-
-    def add(intent: str, kind: str, start: str, task: str, rate: float, share: float = 0.0) -> None:
-        runs.append(Run("", "", base, f"{base}-{start}", kind, task, intent, rate, 0, share))
-
+    add = adder(base, runs)
     for seed in seeds:
         for skill, rate in (("tool", 7e-5), ("format", 1.4e-4), ("search", 3e-4), ("math", 1.4e-4)):
             add("forgetting", "sft", f"no-{skill}-{seed}", skill, rate)

@@ -2,6 +2,7 @@ import type { RunRecord, RunStore } from "../storage/runs/runStore.ts";
 import { AppError } from "../util/errors.ts";
 import { t } from "../util/l10n.ts";
 import { isActive } from "./launcher.ts";
+import { sleep } from "./sleep.ts";
 import type { RemoteWatch } from "./remote/remoteWatch.ts";
 
 /** Shortest time between two looks, and the longest: a killed agent writes nothing, so silence is looked into too. */
@@ -65,17 +66,4 @@ export async function followRun(
     signal?.removeEventListener("abort", abort);
     await unwatch?.();
   }
-}
-
-function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-  if (signal?.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal?.addEventListener("abort", end, { once: true });
-  });
 }

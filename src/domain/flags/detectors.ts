@@ -11,10 +11,10 @@ import { SumOfEValues } from "./sumOfEValues.ts";
 
 /** The detectors by id, behind one interface. Each watches one series at the level alpha / series. */
 export const detectors: Readonly<Record<DetectorId, Detector>> = {
-  limit: { id: "limit", open: openLimit },
+  limit: { id: "limit", open: (start, setup) => openAccuracy(start, setup, limitTest(setup)) },
   nll: { id: "nll", open: openNll },
   shift: { id: "shift", open: (start, setup) => openShift(start, setup, sequentialTest) },
-  soft: { id: "soft", open: openSoft },
+  soft: { id: "soft", open: (start, setup) => openAccuracy(start, setup, toleranceTest(setup)) },
   strict: { id: "strict", open: (start, setup) => openShift(start, setup, bettingTest) },
 };
 
@@ -37,42 +37,44 @@ function openNll(start: SeriesStart, setup: DetectorSetup): OpenSeries {
   };
 }
 
-/** Expected accuracy in points, group-sequential pairs-bootstrap-t. */
-function openSoft(start: SeriesStart, setup: DetectorSetup): OpenSeries {
+/** What decides whether a look at the expected accuracy alarms, and what it is held against. */
+interface AccuracyTest {
+  /** Points. */
+  threshold: number;
+  alarm(resampled: ReturnType<typeof resample>, progress: number): boolean;
+  /** Share of the run's budget, after a look with this progress. */
+  spent(progress: number): number;
+}
+
+/** Expected accuracy in points. */
+function openAccuracy(start: SeriesStart, setup: DetectorSetup, { threshold, alarm, spent }: AccuracyTest): OpenSeries {
   const margins = start.margins.map(cleanMargin);
   const clusters = clustersOf(margins.length, start.groups);
   const counts = resampleCounts(seriesSeed(start.id, start.seed), clusters.n);
-  const test = new GroupSequential(setup.alpha / setup.series);
   const noise = 100 * accuracyNoise(clusters.n, start.noise.margin_sd, setup.scale);
   return {
-    tolerance: setup.tolerance,
+    tolerance: threshold,
     noise,
     unit: "points",
-    look(scores) {
-      const resampled = resample(counts, accuracyChanges(margins, scores.margins, setup.scale, clusters));
-      const alarm = test.look(resampled, setup.tolerance / 100, scores.progress);
+    look({ margins: now, progress }) {
+      const resampled = resample(counts, accuracyChanges(margins, now, setup.scale, clusters));
+      const alarmed = alarm(resampled, progress);
       const { estimate, low, high } = lossBand(resampled);
-      return verdict({ estimate: 100 * estimate, low: 100 * low, high: 100 * high }, "points", setup.tolerance, noise, alarm, test.spent / setup.alpha);
+      return verdict({ estimate: 100 * estimate, low: 100 * low, high: 100 * high }, "points", threshold, noise, alarmed, spent(progress));
     },
   };
 }
 
-/** Expected accuracy in points against a limit that healthy runs of the battery keep to: no test, so it needs no resamples but for the band. */
-function openLimit(start: SeriesStart, setup: DetectorSetup): OpenSeries {
-  const margins = start.margins.map(cleanMargin);
-  const clusters = clustersOf(margins.length, start.groups);
-  const counts = resampleCounts(seriesSeed(start.id, start.seed), clusters.n);
-  const noise = 100 * accuracyNoise(clusters.n, start.noise.margin_sd, setup.scale);
-  const limit = Math.max(lossLimit(setup.alpha), setup.tolerance);
-  return {
-    tolerance: limit,
-    noise,
-    unit: "points",
-    look(scores) {
-      const { estimate, low, high } = lossBand(resample(counts, accuracyChanges(margins, scores.margins, setup.scale, clusters)));
-      return verdict({ estimate: 100 * estimate, low: 100 * low, high: 100 * high }, "points", limit, noise, 100 * estimate > limit, scores.progress / setup.series);
-    },
-  };
+/** Group-sequential pairs-bootstrap-t against the tolerance. */
+function toleranceTest({ alpha, series, tolerance }: DetectorSetup): AccuracyTest {
+  const test = new GroupSequential(alpha / series);
+  return { threshold: tolerance, alarm: (resampled, progress) => test.look(resampled, tolerance / 100, progress), spent: () => test.spent / alpha };
+}
+
+/** A limit that healthy runs of the battery keep to: no test, so it needs the resamples for the band alone. */
+function limitTest({ alpha, series, tolerance }: DetectorSetup): AccuracyTest {
+  const threshold = Math.max(lossLimit(alpha), tolerance);
+  return { threshold, alarm: ({ mean }) => -100 * mean > threshold, spent: (progress) => progress / series };
 }
 
 /** What decides whether a look at the boundary shift alarms. Gets the pseudo-values' bootstrap and the clipped changes. */

@@ -1,4 +1,5 @@
 import type { ReachReason } from "../../protocol/remote.ts";
+import { sleep } from "../sleep.ts";
 
 /** Time as a supervisor sees it; tests bring their own. */
 export interface Clock {
@@ -15,17 +16,7 @@ export interface Clock {
 export const systemClock: Clock = {
   now: () => Date.now() / 1000,
   monotonic: () => performance.now(),
-  sleep: (ms, signal) =>
-    new Promise((resolve) => {
-      if (signal.aborted) return resolve();
-      const end = (): void => {
-        clearTimeout(timer);
-        signal.removeEventListener("abort", end);
-        resolve();
-      };
-      const timer = setTimeout(end, ms);
-      signal.addEventListener("abort", end, { once: true });
-    }),
+  sleep,
   random: Math.random,
 };
 

@@ -132,8 +132,7 @@ export class StationRuns {
     const files = { ...known };
     const pass = async (frame: StationFrame): Promise<void> => {
       await onFrame(frame);
-      if (frame.kind === "piece") files[frame.file] = { size: frame.offset + Buffer.byteLength(frame.data, "base64"), mark: frame.mark };
-      else if (frame.kind === "restart") files[frame.file] = { size: 0, mark: frame.mark };
+      keepAccount(files, frame);
     };
     while (!signal.aborted) {
       try {
@@ -204,6 +203,12 @@ export class StationRuns {
   dispose(): void {
     this.station.dispose();
   }
+}
+
+/** Notes in `known` what a frame has brought, so that the next question asks for no byte of it again. */
+export function keepAccount(known: MirrorFile["files"], frame: StationFrame): void {
+  if (frame.kind === "piece") known[frame.file] = { size: frame.offset + Buffer.byteLength(frame.data, "base64"), mark: frame.mark };
+  else if (frame.kind === "restart") known[frame.file] = { size: 0, mark: frame.mark };
 }
 
 function problemsOf(name: string, found: StationResult, { version, packages, path }: NonNullable<TargetReport["python"]>): TargetReport["problems"] {

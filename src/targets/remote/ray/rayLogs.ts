@@ -1,6 +1,7 @@
 import { WebSocket } from "ws";
 import { AppError } from "../../../util/errors.ts";
 import { t } from "../../../util/l10n.ts";
+import { sleep } from "../../sleep.ts";
 import { ended, type RayClient, type RayJob } from "./rayClient.ts";
 import { RayError } from "./rayErrors.ts";
 
@@ -49,7 +50,7 @@ export async function followLog(client: RayClient, id: string, onText: (text: st
     if (job.status === "RUNNING" && seen === before && sockets) fruitless += 1;
     else fruitless = 0;
     if (fruitless >= fruitlessMost) throw new RayError("no-route", t("The log of job {1} at {0} breaks off again and again: see to the way there (proxy, VPN).", client.address, id), 0);
-    await pause(sockets ? Math.min(2_000, 200 * 2 ** fruitless) : 2_000, signal);
+    await sleep(sockets ? Math.min(2_000, 200 * 2 ** fruitless) : 2_000, signal);
   }
 }
 
@@ -98,16 +99,3 @@ async function stream(client: RayClient, id: string, take: (text: string) => Pro
 }
 
 const cancelled = (id: string): AppError => new AppError("cancelled", t("Reading the log of job {0} was stopped: cancelled.", id));
-
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal?.addEventListener("abort", done, { once: true });
-    if (signal?.aborted) done();
-  });
-}

@@ -4,11 +4,12 @@ import type { JobRef, MirrorFile, RaySettings, RemoteFile, SchedulerWord, Statio
 import type { Resources } from "../../../protocol/runSpec.ts";
 import { AppError } from "../../../util/errors.ts";
 import { t } from "../../../util/l10n.ts";
+import { sleep } from "../../sleep.ts";
 import type { Description, Progress, RemotePlan, RemoteTarget } from "../port.ts";
 import { ReachError, reachOf } from "../reachError.ts";
 import { attemptDir } from "../remotePlan.ts";
 import { isTrouble } from "../stationErrors.ts";
-import { StationRuns } from "../stationRuns.ts";
+import { StationRuns, keepAccount } from "../stationRuns.ts";
 import type { AdapterDeps } from "../targets.ts";
 import { RayClient, ended, type RayJob, type RayJobRequest } from "./rayClient.ts";
 import { nodeFor, nodeOfRun, runKey } from "./rayNodes.ts";
@@ -120,9 +121,8 @@ export class RayTarget implements RemoteTarget {
     let over = false;
     const take = async (frame: StationFrame): Promise<void> => {
       await onFrame(frame);
-      if (frame.kind === "piece") have[frame.file] = { size: frame.offset + Buffer.byteLength(frame.data, "base64"), mark: frame.mark };
-      else if (frame.kind === "restart") have[frame.file] = { size: 0, mark: frame.mark };
-      else if (frame.kind === "end") over = true;
+      keepAccount(have, frame);
+      if (frame.kind === "end") over = true;
     };
     while (!over) {
       const job = await this.newestJob(run, signal);
@@ -313,17 +313,7 @@ const graceOf = (job: RayJob): number => Number(job.metadata?.["grace_s"] ?? 20)
 
 const given = (signal: AbortSignal | undefined): { signal?: AbortSignal } => (signal === undefined ? {} : { signal });
 
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      clearTimeout(timer);
-      reject(new AppError("cancelled", t("Waiting for Ray was stopped: cancelled.")));
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", stop);
-      resolve();
-    }, ms);
-    if (signal?.aborted) stop();
-    else signal?.addEventListener("abort", stop, { once: true });
-  });
+async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  await sleep(ms, signal);
+  if (signal?.aborted) throw new AppError("cancelled", t("Waiting for Ray was stopped: cancelled."));
 }

@@ -6,6 +6,7 @@ import type { Resources } from "../../../protocol/runSpec.ts";
 import { attemptName } from "../../../storage/runs/runStore.ts";
 import { AppError, messageOf } from "../../../util/errors.ts";
 import { t } from "../../../util/l10n.ts";
+import { sleep } from "../../sleep.ts";
 import type { Description, Progress, RemotePlan, RemoteTarget } from "../port.ts";
 import { ReachError, reachOf } from "../reachError.ts";
 import { runnerArchive } from "../runnerArchive.ts";
@@ -278,9 +279,6 @@ function json(value: unknown): string {
 }
 
 async function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal?.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
-  });
+  await sleep(ms, signal);
   if (signal?.aborted) throw new AppError("cancelled", t("Waiting for Slurm was stopped: cancelled."));
 }
