@@ -1,8 +1,9 @@
 import { fromName } from "../run/chain.ts";
-import type { RawStage } from "../pipeline/pipelineDefaults.ts";
+import type { RawBuffer, RawStage } from "../pipeline/pipelineDefaults.ts";
 import type { Pipeline, Stage } from "../pipeline/pipelineModel.ts";
 import { AppError } from "../../util/errors.ts";
 import type { Arena, Remedy } from "./arenaModel.ts";
+import { namesIn, needsOf, rawBuffer } from "./chainNeeds.ts";
 
 /** What is compared: the chain itself, or what a remedy made of it. */
 export interface ArenaSystem {
@@ -23,7 +24,7 @@ export interface ArenaSystem {
 export interface CompiledArena {
   systems: ArenaSystem[];
   stages: RawStage[];
-  buffers: Record<string, { from: string[]; rows: number }>;
+  buffers: Record<string, RawBuffer>;
 }
 
 /** How many optimizer steps a remedy's training may take in all. `stages`: those that it trains, with the chain's own steps. */
@@ -75,12 +76,28 @@ class Compiler {
   }
 
   compile(): CompiledArena {
-    this.stages.push(...this.chain.map((stage) => this.raw(stage)));
-    for (const { id, from, rows } of this.pipeline.buffers) this.buffers[id] = { from, rows };
+    const needs = needsOf(this.pipeline, this.chain);
+    const needed = new Set(needs.stages.map(({ id }) => id));
+    // In the order of the file: a stage follows what it starts from.
+    this.stages.push(...this.pipeline.stages.filter((stage) => needed.has(stage.id) || this.chain.includes(stage)).map((stage) => this.raw(stage)));
+    for (const buffer of needs.buffers) this.buffers[buffer.id] = rawBuffer(buffer, this.pipeline);
     const chain = this.chain.map(({ id }) => id);
     const systems: ArenaSystem[] = [{ id: "chain", title: "the chain, no remedy", kind: "chain", end: chain.at(-1) ?? "", own: chain, shared: [], sweep: null }];
     for (const remedy of this.arena.remedies) systems.push(...this.systemsOf(remedy, chain));
-    return { systems, stages: this.stages, buffers: this.buffers };
+    return { systems: systems.map((system) => ({ ...system, shared: [...system.shared, ...this.besides(system, needed)] })), stages: this.stages, buffers: this.buffers };
+  }
+
+  /** Which of the stages off the chain a system needs: what its stages name, and what that names. */
+  private besides({ own, shared }: ArenaSystem, needed: ReadonlySet<string>): string[] {
+    const found = new Set<string>();
+    const open = [...own, ...shared];
+    for (let id = open.pop(); id !== undefined; id = open.pop()) {
+      const stage = this.stages.find((one) => one.id === id);
+      const names = stage === undefined ? [] : namesIn(stage, this.buffers).filter((name) => needed.has(name) && !found.has(name));
+      for (const name of names) found.add(name);
+      open.push(...names);
+    }
+    return [...found];
   }
 
   private systemsOf(remedy: Remedy, chain: readonly string[]): ArenaSystem[] {

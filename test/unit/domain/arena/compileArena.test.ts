@@ -7,7 +7,7 @@ import { compileArena, type StepsOf } from "../../../../src/domain/arena/compile
 import { parsePipeline } from "../../../../src/domain/pipeline/pipeline.ts";
 import type { Pipeline } from "../../../../src/domain/pipeline/pipelineModel.ts";
 
-function pipelineOf(arena: string, stages?: string): Pipeline {
+function pipelineOf(arena: string, stages?: string, buffers = ""): Pipeline {
   const text = `seesaw: 1
 base: models/m0
 skills:
@@ -18,7 +18,7 @@ stages:
 ${stages ?? `  - { id: math, recipe: sft, data: m.train.jsonl, args: { max_steps: 80, learning_rate: 1.0e-3, max_length: 64 } }
   - { id: tool, recipe: sft, data: t.train.jsonl, args: { max_steps: 120, learning_rate: 7.0e-4 } }
   - { id: chat, recipe: sft, data: c.train.jsonl, args: { max_steps: 100, learning_rate: 5.0e-4, max_length: 64 } }`}
-arena:
+${buffers}arena:
   remedies:
 ${arena.split("\n").map((line) => `    - ${line}`).join("\n")}
 `;
@@ -28,8 +28,8 @@ ${arena.split("\n").map((line) => `    - ${line}`).join("\n")}
   return pipeline;
 }
 
-function compile(arena: string, stepsOf?: StepsOf, stages?: string) {
-  const pipeline = pipelineOf(arena, stages);
+function compile(arena: string, stepsOf?: StepsOf, stages?: string, buffers?: string) {
+  const pipeline = pipelineOf(arena, stages, buffers);
   assert.ok(pipeline.arena);
   const compiled = compileArena(pipeline, pipeline.arena, "/p/.seesaw/arena/mix.jsonl", stepsOf);
   // What is made is an ordinary pipeline: it passes the checks of any other.
@@ -140,4 +140,36 @@ arena: { remedies: [{ kind: joint }, { kind: merge, method: average }] }
   const asked = Object.fromEntries(again.pipeline?.stages.map(({ recipe, launch, resources }) => [recipe, [launch, resources]]) ?? []);
   assert.deepEqual(asked["sft"], [{ kind: "torchrun", processes: 2, nodes: 2 }, { gpus: 2, partition: "gpu", nodes: 2 }]);
   assert.deepEqual(asked["merge"], [{ kind: "python", processes: 1 }, { gpus: 2, partition: "gpu", nodes: 1 }]);
+});
+
+test("a buffer of the chain keeps all that it was asked for, and brings the stage that judges its rows", () => {
+  const { systems, stage, stages, buffers } = compile(
+    "{ kind: joint }", undefined,
+    `  - { id: math, recipe: sft, data: m.train.jsonl, args: { max_steps: 80 } }
+  - { id: judge, recipe: command, from: base, options: { run: [python, train.py], checkpoints: "out/checkpoint-*" } }
+  - { id: tool, recipe: sft, from: math, data: t.train.jsonl, args: { max_steps: 120 }, replay: { buffer: old, ratio: 0.2 } }`,
+    `buffers:
+  old: { from: [math], quotas: { math: 40 }, quality: { reward_model: judge, min: 0.5 }, diversity: { minhash: 0.7, clusters: 4 }, near: { rows: m.jsonl, lines: [3, 1] } }
+  unused: { from: [judge], rows: 10 }
+`,
+  );
+  assert.deepEqual(buffers, { old: { from: ["math"], rows: 40, quotas: { math: 40 }, quality: { reward_model: "judge", min: 0.5 }, diversity: { minhash: 0.7, clusters: { features: "tfidf", count: 4 } }, near: { rows: "/p/m.jsonl", lines: [1, 3] } } });
+  assert.deepEqual(stages.map(({ id }) => id), ["math", "judge", "tool", "joint"]);
+  assert.equal(stage("judge").from, "base");
+  // The judge is run for the chain, and is no cost of a remedy that replays nothing.
+  assert.deepEqual(systems.map(({ id, own, shared }) => [id, own, shared]), [["chain", ["math", "tool"], ["judge"]], ["joint", ["joint"], []]]);
+});
+
+test("a reward model that is a folder, a field and a reward stay what they were", () => {
+  const { buffers } = compile(
+    "{ kind: joint }", undefined,
+    `  - { id: math, recipe: sft, data: m.train.jsonl, args: { max_steps: 80 } }
+  - { id: tool, recipe: sft, data: t.train.jsonl, args: { max_steps: 120 }, replay: { buffer: b, ratio: 0.1 } }
+  - { id: chat, recipe: sft, data: c.train.jsonl, args: { max_steps: 120 }, replay: { buffer: c, ratio: 0.1 } }`,
+    `buffers:
+  b: { from: [math], rows: 5, quality: { reward_model: ./judge, min: 1 }, diversity: minhash }
+  c: { from: [math, tool], rows: 5, quality: { reward: 0.5 } }
+`,
+  );
+  assert.deepEqual([buffers["b"]?.quality, buffers["b"]?.diversity, buffers["c"]?.quality], [{ reward_model: "/p/judge", min: 1 }, { minhash: 0.8 }, { reward: 0.5 }]);
 });
