@@ -72,9 +72,9 @@ function testFiles(part) {
 const atOnce = 3;
 
 /** Runs a part's files and gives what the test runner counted. */
-function runTests(node, files, env, minutes) {
+function runTests(node, files, env, minutes, concurrency = atOnce) {
   return new Promise((resolve, reject) => {
-    const child = spawn(node, ["--test", "--test-reporter=spec", `--test-concurrency=${atOnce}`, ...files], { cwd: root, stdio: ["ignore", "pipe", "inherit"], env });
+    const child = spawn(node, ["--test", "--test-reporter=spec", `--test-concurrency=${concurrency}`, ...files], { cwd: root, stdio: ["ignore", "pipe", "inherit"], env });
     const timer = setTimeout(() => {
       console.error(`This part has not ended after ${minutes} minutes and is stopped.`);
       child.kill("SIGTERM");
@@ -90,15 +90,36 @@ function runTests(node, files, env, minutes) {
       clearTimeout(timer);
       const count = (word) => [...text.matchAll(new RegExp(`^ℹ ${word} (\\d+)$`, "gm"))].reduce((sum, match) => sum + Number(match[1]), 0);
       const left = [...text.matchAll(/^﹣ (.+?) \([\d.]+ms\) # (.+)$/gm)].map(([, name, why]) => `${name}: ${why}`);
-      resolve({ ok: code === 0, passed: count("pass"), skipped: count("skipped"), left: [...new Set(left)] });
+      // Below "failing tests" the reporter says where each stands.
+      const failed = [...new Set([...text.matchAll(/^test at (.+?\.test\.ts):\d+:\d+$/gm)].map(([, file]) => file))];
+      resolve({ ok: code === 0, passed: count("pass"), skipped: count("skipped"), fell: count("fail") + count("cancelled"), left: [...new Set(left)], failed });
     });
   });
+}
+
+/**
+ * Runs a part, and the files with a failed test once more, alone: servers, schedulers and cuts of links have deadlines of
+ * their own, which a busy machine misses. What a second try excuses is printed; events lost and doubled starts it never is
+ * (see `report`).
+ */
+async function runPart(node, files, env, minutes) {
+  const first = await runTests(node, files, env, minutes);
+  if (first.ok || first.failed.length === 0) return { ...first, again: [] };
+  say(`Once more, alone: ${first.failed.join(", ")}`);
+  const second = await runTests(node, first.failed, env, minutes, 1);
+  // What passed the first time in those files has been counted.
+  return { ...first, ok: second.ok, passed: first.passed + (second.ok ? first.fell : 0), again: first.failed };
 }
 
 /** Prints the fault table of a file that `fault()` wrote. Gives the sentences that make it red. */
 export function report(table) {
   const rows = existsSync(table) ? readFileSync(table, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line)) : [];
   if (rows.length === 0) return [];
+  for (const [at, row] of rows.entries()) {
+    if (row.failed === null || !rows.slice(at + 1).some((later) => later.target === row.target && later.fault === row.fault)) continue;
+    // Judged by the second try. A run whose end was not known in time is excused by it; a lost event or a doubled start is not.
+    Object.assign(row, { failed: null, runsLost: 0, ended: ["tried again"], notes: [...row.notes, `the first time: ${row.failed}`] });
+  }
   const head = ["target", "fault", "ended as", "runs", "lost", "events", "lost", "doubled", "s"];
   const cells = rows.map((row) => [row.target, row.fault, row.failed === null ? row.ended.join(", ") : "FAILED", row.runs, row.runsLost, row.events, row.eventsLost, row.doubled, row.seconds.toFixed(1)].map(String));
   const widths = head.map((text, at) => Math.max(text.length, ...cells.map((row) => row[at].length)));
@@ -139,6 +160,7 @@ async function main() {
   const sweep = () => execFileSync(node, [join(root, "test/targets/sweep.ts")], { stdio: "inherit", timeout: 120_000 });
   const problems = [];
   const loud = [];
+  const again = [];
   let passed = 0;
   sweep();
   try {
@@ -154,9 +176,10 @@ async function main() {
       }
       say(`── ${name}`);
       const since = Date.now();
-      const ended = await runTests(node, files, env, parts[name].minutes);
+      const ended = await runPart(node, files, env, parts[name].minutes);
       passed += ended.passed;
       loud.push(...ended.left);
+      if (ended.ok) again.push(...ended.again);
       if (!ended.ok) problems.push(`${name}: tests failed; they are printed above`);
       if (ended.passed + ended.skipped < parts[name].fewest) problems.push(`${name}: ${ended.passed + ended.skipped} tests ran, but at least ${parts[name].fewest} are expected`);
       done(`${name}: ${ended.passed} tests, ${seconds(since)}`);
@@ -165,6 +188,7 @@ async function main() {
     sweep();
   }
   problems.push(...report(table));
+  for (const file of again) console.log(`!! PASSED ONLY ALONE, at the second try: ${file}`);
   for (const text of loud) console.log(`!! LEFT OUT on this machine: ${text}`);
   if (problems.length > 0) throw new SetupError(`test:targets is red:\n  ${problems.join("\n  ")}`);
   console.log(`targets: ${passed} passed, ${loud.length} left out`);

@@ -28,3 +28,10 @@ test("each kind of loss, and a failed fault, is named", () => {
   assert.deepEqual(red({ eventsLost: 2 }, { eventsLost: 3 }), ["events lost: 5"]);
   assert.deepEqual(red({ doubled: 1, failed: "started twice" }), ["doubled starts: 1", "ssh: link cut: started twice"]);
 });
+
+test("a second try excuses a fault that failed, but neither a lost event nor a doubled start", () => {
+  assert.deepEqual(red({ failed: "not done after 300 s", runsLost: 1 }, {}), []);
+  assert.deepEqual(red({}, { failed: "not done after 300 s", runsLost: 1 }), ["runs lost: 1", "ssh: link cut: not done after 300 s"]);
+  assert.deepEqual(red({ failed: "started twice", doubled: 1 }, {}), ["doubled starts: 1"]);
+  assert.deepEqual(red({ failed: "not done", runsLost: 1 }, { fault: "another" }), ["runs lost: 1", "ssh: link cut: not done"]);
+});
