@@ -1,6 +1,6 @@
 """Makes the raw runs of the battery: `python -m battery --bank A [--jobs 2] [--only a-003,…] [--list]` in runner/.
 
-Every run is one file, written once: start it again and it goes on where it was. Bases and starts are made first.
+Every run is one file, written once: start it again and it goes on where it was. Starts are made first.
 """
 
 from __future__ import annotations
@@ -51,15 +51,10 @@ def file_of(options, run) -> Path:
 
 
 def prepare(options) -> None:
-    """Bases and starts, one after the other where they depend on each other."""
+    """The starts of the wanted runs."""
     quiet()
     from battery.bases import make_start
-    from battery.plan import BANKS
 
-    base, _ = BANKS[options.bank]
-    from battery.bases import make_base
-
-    make_base(base, options.cache, lambda line: print(line, flush=True))
     starts = sorted({run.start for run in wanted(options) if not file_of(options, run).exists()})
     for name in starts:
         began = time.monotonic()

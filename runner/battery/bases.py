@@ -20,7 +20,9 @@ SKILLS = ("math", "search", "tool", "format")
 N0_SEED, N0_STEPS, N0_VOCABULARY = 20261130, 4000, 768
 START_RATE = {"m0": 1e-3, "n0": 1e-3}
 JOINT_STEPS, HALF_STEPS = 420, 170
-SAMPLE = Path(__file__).resolve().parents[2] / "media" / "sample" / "models" / "m0"
+MEDIA = Path(__file__).resolve().parents[2] / "media"
+# Both are in the repository: a run is repeated without pretraining. `python -m battery.bases` makes n0 again.
+BASES = {"m0": MEDIA / "sample" / "models" / "m0", "n0": MEDIA / "battery" / "n0"}
 
 
 def new_n0(tokenizer) -> Qwen3ForCausalLM:
@@ -43,21 +45,13 @@ def new_n0(tokenizer) -> Qwen3ForCausalLM:
     )
 
 
-def base_folder(base: str, cache: Path) -> Path:
-    return SAMPLE if base == "m0" else cache / "bases" / base
-
-
-def make_base(base: str, cache: Path, report=print) -> Path:
-    """Trains `n0` where it is not there yet; three to eight minutes of one core."""
-    folder = base_folder(base, cache)
-    if base == "m0" or (folder / "model.safetensors").exists():
-        return folder
+def make_n0(folder: Path, report=print) -> None:
+    """Pretrains `n0` from its seed; three to eight minutes of one core."""
     sample_tokenizer.VOCABULARY, sample_pretrain.new_model = N0_VOCABULARY, new_n0
     tokenizer = sample_tokenizer.build_tokenizer(N0_SEED)
     model = sample_pretrain.pretrain(tokenizer, N0_SEED, N0_STEPS, report)
     tokenizer.save_pretrained(folder)
     sample_pretrain.save_model(model, folder)
-    return folder
 
 
 def load(folder: Path):
@@ -77,10 +71,14 @@ def make_start(name: str, cache: Path) -> Path:
     if (folder / "model.safetensors").exists():
         return folder
     base, seed = name.split("-", 1)[0], int(name.rsplit("-", 1)[1])
-    model, tokenizer = load(make_base(base, cache))
+    model, tokenizer = load(BASES[base])
     rows = [row for skill in start_skills(name) for row in train_rows(skill, 100 + seed)]
     steps = HALF_STEPS if "-half-" in name else JOINT_STEPS
     fit(model, tokenizer, rows, steps=steps, rate=START_RATE[base], seed=seed)
     tokenizer.save_pretrained(folder)
     model.save_pretrained(folder)
     return folder
+
+
+if __name__ == "__main__":
+    make_n0(BASES["n0"])
