@@ -39,6 +39,13 @@ export interface CardPanel {
   lead_benchmark: CardLeads;
 }
 
+/** Shares of the same losses, one minus the other. */
+export interface CardDifference {
+  difference: number;
+  low: number;
+  high: number;
+}
+
 export interface ReportCard {
   v: 1;
   /** `alpha`: what bank A has tuned, a budget of false alarms, or the points of a `limit`. */
@@ -58,8 +65,12 @@ export interface ReportCard {
   /** Skills with an event among the skills that count. */
   prevalence: CardShare;
   by_speed: { abrupt: CardLeads; gradual: CardLeads };
-  /** Against accuracy of the same rows at every look, threshold tuned on bank A: differences with 95 % intervals. */
-  against_accuracy: { ahead: { difference: number; low: number; high: number }; beats: boolean };
+  /**
+   * Against accuracy of the same rows at every look, threshold tuned on bank A: differences with 95 % intervals. `matched`: against
+   * the threshold of accuracy whose false alarms on this bank come nearest to the detector's own without being more. `beats`: both
+   * are clearly above 0.
+   */
+  against_accuracy: { ahead: CardDifference; matched: { drop: number; false_alarms: CardShare; ahead: CardDifference } | null; beats: boolean };
   /** The detector's own alarms at random looks. */
   random_ahead: CardShare;
   ships: "alarm" | "descriptive";

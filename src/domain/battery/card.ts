@@ -1,4 +1,4 @@
-import type { CardLeads, CardPanel, CardShare, LeadSteps, ReportCard } from "../../protocol/reportCard.ts";
+import type { CardDifference, CardLeads, CardPanel, CardShare, LeadSteps, ReportCard } from "../../protocol/reportCard.ts";
 import { alarmsIn } from "./alarmText.ts";
 import { atRandomLooks } from "./baselines/chance.ts";
 import type { BankCandidate, BankFile } from "./bank.ts";
@@ -21,6 +21,7 @@ export function reportCard(a: BankFile, b: BankFile | null, bytesPerToken: numbe
   const figures = figuresOf(bank, winner.id);
   const decisions = decide(figures, allowedRate);
   const accuracy = pairedOf(bank, winner.id, `drop-n${choiceRows}`);
+  const matched = matchedAccuracy(bank, figures);
   const cost = costsOf(bank, choiceRows);
   const classes = (wanted: string): number => bank.runs.filter((run) => run.class === wanted).length;
   return {
@@ -36,7 +37,7 @@ export function reportCard(a: BankFile, b: BankFile | null, bytesPerToken: numbe
     copies: cardShare(figures.copies),
     prevalence: cardShare(figures.prevalence),
     by_speed: { abrupt: cardLeads(figures.bySpeed.abrupt), gradual: cardLeads(figures.bySpeed.gradual) },
-    against_accuracy: { ahead: roundAll(accuracy.ahead), beats: accuracy.ahead.low > 0 },
+    against_accuracy: { ahead: roundAll(accuracy.ahead), matched, beats: accuracy.ahead.low > 0 && (matched === null || matched.ahead.low > 0) },
     random_ahead: cardShare(atRandom(bank, winner.id).truth.ahead),
     // Bank A has chosen this detector, so what A says about it proves nothing.
     ships: b === null ? "descriptive" : decisions.ships,
@@ -44,6 +45,21 @@ export function reportCard(a: BankFile, b: BankFile | null, bytesPerToken: numbe
     watch_hidden: b === null || decisions.watchHidden,
     cost: { rows: cost.rows, run_share: round(cost.run_share), benchmark_share: round(cost.benchmark_share), bytes_per_token: bytesPerToken === null ? null : round(bytesPerToken), looks: cost.looks },
   };
+}
+
+/**
+ * Accuracy at the detector's own rate of false alarms: more alarms flag more losses whoever raises them, so a margin over a
+ * threshold that alarms less proves nothing. Only thresholds that were fixed before the bank was opened; null where none alarms as seldom.
+ */
+function matchedAccuracy(bank: BankFile, winner: Figures): ReportCard["against_accuracy"]["matched"] {
+  const rates = bank.candidates
+    .filter(({ id, rows, knob }) => /^drop-/.test(id) && rows === choiceRows && knob !== null)
+    .map((candidate) => ({ candidate, figures: figuresOf(bank, candidate.id) }))
+    .filter(({ figures }) => figures.falseAlarms.hits <= winner.falseAlarms.hits)
+    .sort((a, b) => b.figures.falseAlarms.hits - a.figures.falseAlarms.hits);
+  const [nearest] = rates;
+  if (nearest === undefined) return null;
+  return { drop: nearest.candidate.knob as number, false_alarms: cardShare(nearest.figures.falseAlarms), ahead: roundAll(pairedOf(bank, winner.id, nearest.candidate.id).ahead) };
 }
 
 /** The same detector at the nominal budget itself, untuned. */
@@ -100,6 +116,6 @@ function steps(lead: number): LeadSteps {
 
 const round = (value: number): number => Math.round(value * 10_000) / 10_000;
 /** Without an event everything is possible. */
-function roundAll({ difference, low, high }: { difference: number; low: number; high: number }): { difference: number; low: number; high: number } {
+function roundAll({ difference, low, high }: CardDifference): CardDifference {
   return { difference: Number.isNaN(difference) ? 0 : round(difference), low: Number.isNaN(low) ? -1 : round(low), high: Number.isNaN(high) ? 1 : round(high) };
 }

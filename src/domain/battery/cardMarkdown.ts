@@ -1,6 +1,7 @@
 import type { ReportCard } from "../../protocol/reportCard.ts";
 import { atRandom } from "./card.ts";
 import { differenceText, leadsText, parametersText, percent, pointsText, shareText, stepsText, table } from "./cardText.ts";
+import { formatNumber } from "../format.ts";
 import { bestPoint } from "./amoc.ts";
 import type { BankCandidate, BankFile } from "./bank.ts";
 import { bestOfFamilies, choiceRows, isVariant, ranking } from "./choose.ts";
@@ -58,10 +59,13 @@ function knobText(family: string, knob: number): string {
   return family === "limit" ? `limit ${Number(knob.toPrecision(3))} points` : `budget ${percent(knob)} a run`;
 }
 
-function againstAccuracy({ against_accuracy: { ahead, beats } }: ReportCard): string {
-  if (beats) return "That is a clear margin.";
+function againstAccuracy({ against_accuracy: { ahead, matched, beats } }: ReportCard): string {
   const price = "What remains is the price: scoring needs no generation.";
-  return ahead.high < 0 ? `Accuracy is clearly ahead of it. ${price}` : `That is no clear margin: generating and checking the panel's answers at every look does as well. ${price}`;
+  const equal = matched === null ? "" : `a drop of ${formatNumber(matched.drop * 100, 1)} points alarms as often (${shareText(matched.false_alarms)}), and against it the difference is ${pointsText(matched.ahead)}`;
+  if (beats) return `That is a clear margin${equal === "" ? "" : `, also at equal false alarms: ${equal}`}.`;
+  if (ahead.high < 0) return `Accuracy is clearly ahead of it. ${price}`;
+  if (ahead.low > 0) return `But it alarms more often; at equal false alarms there is **no clear margin**: ${equal}. ${price}`;
+  return `That is no clear margin: generating and checking the panel's answers at every look does as well. ${price}`;
 }
 
 /** "missed" and "unmatched" as the infinities they stand for. */

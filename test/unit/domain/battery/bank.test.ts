@@ -53,6 +53,17 @@ test("the detector that is better wins, finds the losses, and keeps its rate on 
   assert.ok(figuresOf(b, good).truth.ahead.hits >= figuresOf(b, dull).truth.ahead.hits);
 });
 
+test("a margin over accuracy has to hold at equal false alarms, too", () => {
+  const { matched, beats, ahead } = card.against_accuracy;
+  assert.ok(matched !== null && matched.false_alarms.hits <= (card.panels[0]?.false_alarms.hits ?? 0), JSON.stringify(matched));
+  assert.equal(beats, ahead.low > 0 && matched.ahead.low > 0);
+  // Everything lost is found by accuracy at every look as well, at the same rate: then more alarms are no merit.
+  const equal: BankFile = { ...b, runs: b.runs.map((run) => ({ ...run, alarms: run.alarms.map((alarms, place) => (b.candidates[place]?.id === "drop-3-n64" ? (run.alarms[b.candidates.findIndex(({ id }) => id === good)] as string) : alarms)) })) };
+  const against = reportCard(a, equal, 41.5).against_accuracy;
+  assert.deepEqual([against.matched?.ahead.difference, against.matched?.ahead.low, against.beats], [0, 0, false]);
+  if (against.ahead.low > 0) assert.match(cardMarkdown(reportCard(a, equal, 41.5), a, equal), /at equal false alarms there is \*\*no clear margin\*\*/);
+});
+
 test("chance finds few losses, and the winner's alarms at random looks lose their lead", () => {
   const random = figuresOf(b, "random");
   assert.ok(random.recall.share < 0.5, JSON.stringify(random.recall));

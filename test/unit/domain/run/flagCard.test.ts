@@ -18,7 +18,7 @@ const leads: CardLeads = { events: 80, q1: 2, median: 12, q3: 30, median_low: 8,
 const card: ReportCard = {
   v: 1, detector: { id: "soft", family: "soft", parameters: {}, alpha: 0.1 }, bank: "B", tested: true, runs: { all: 120, healthy: 62, forgetting: 58, mixed: 0, left_out: 0, bases: ["m0", "m1"], steps: 120 }, nominal: 0.1,
   panels: [256, 64].map((rows) => ({ rows, false_alarms: share(rows === 64 ? 4 : 9, 62), precision: share(70, 80), recall: share(60, 80), lead: leads, lead_benchmark: leads })),
-  by_kind: {}, copies: share(0, 10), prevalence: share(80, 200), by_speed: { abrupt: leads, gradual: leads }, against_accuracy: { ahead: { difference: 0.2, low: 0.1, high: 0.3 }, beats: true }, random_ahead: share(5, 80),
+  by_kind: {}, copies: share(0, 10), prevalence: share(80, 200), by_speed: { abrupt: leads, gradual: leads }, against_accuracy: { ahead: { difference: 0.2, low: 0.1, high: 0.3 }, matched: null, beats: true }, random_ahead: share(5, 80),
   ships: "alarm", early: true, watch_hidden: false, cost: { rows: 64, run_share: 0.03, benchmark_share: 0.2, bytes_per_token: 70, looks: 12 },
 };
 
