@@ -83,10 +83,10 @@ def test_steps_and_probe_points():
     assert eval_steps(4, 9) == [4, 9] and eval_steps(4, 10) == [4, 8, 10] and eval_steps(100, 120) == [120]
 
 
-def test_lean_points_are_the_early_ones_and_where_nothing_is_said_every_second():
-    """Every second regular point scores all sets, the first of them not: there the watched ones are enough."""
+def test_lean_points_are_the_early_ones_and_where_nothing_is_said_three_of_four():
+    """Every fourth regular point scores all sets, the first ones not: there the watched ones are enough."""
     silent = {"every": None, "eval_every": None}
-    assert lean_steps(silent, 120) == {10, 20, 60, 100}, "40 and 80 are whole, 120 is the end"
-    assert lean_steps({"every": None, "eval_every": [60]}, 120) == {10, 20, 100}, "a check needs every set"
+    assert lean_steps(silent, 120) == {10, 20, 40, 60, 100}, "80 is whole, 120 is the end"
+    assert lean_steps({"every": None, "eval_every": [60]}, 120) == {10, 20, 40, 100}, "a check needs every set"
     assert lean_steps({"every": 20, "eval_every": None}, 80) == {10}, "who says how often gets every set as often"
     assert lean_steps({"every": [3, 6], "eval_every": None}, 80) == set()

@@ -67,11 +67,11 @@ def planned_points(options: dict[str, Any], total: int) -> set[int]:
 
 def lean_steps(options: dict[str, Any], total: int) -> set[int]:
     """Probe points at which only the series that are watched are scored: those that are there only because a stage's
-    first steps are looked at more closely and, in a stage that says nothing of how often, every second regular one.
+    first steps are looked at more closely and, in a stage that says nothing of how often, three of four regular ones.
     """
     every = options.get("every")
     regular = _spaced(default_spacing(total) if every is None else every, total)
-    whole = regular[1::2] if every is None else regular
+    whole = regular[3::4] if every is None else regular
     return planned_points(options, total) - {*whole, total, *eval_steps(options.get("eval_every"), total)}
 
 
