@@ -26,10 +26,12 @@ export const commandIds = [
   "seesaw.setUpRunner",
   "seesaw.confirmFlag",
   "seesaw.setWebhook",
+  "seesaw.openReportCard",
   "seesaw.checkTarget",
   "seesaw.addTarget",
   "seesaw.logIn",
   "seesaw.setRayToken",
+  "seesaw.cleanTarget",
   "seesaw.showDryRun",
   "seesaw.fetchCheckpoint",
   "seesaw.openSample",
@@ -83,7 +85,7 @@ export type SettingKey = keyof Settings;
 export const settingKeys = { "seesaw.python.path": true, "seesaw.arena.jobs": true, "seesaw.rows.codeLens": true, "seesaw.rows.decorations": true, "seesaw.rows.hover": true, "seesaw.pipeline.codeLens": true, "seesaw.flags.watch": true, "seesaw.flags.notify": true, "seesaw.flags.webhook": true } as const satisfies Record<SettingKey, true>;
 
 /** `contextValue` of tree items: what the menus of package.json match on. */
-export type TreeContext = "pipeline" | "stage" | "stage.live" | "stage.queued" | "stage.paused" | "run" | "run.live" | "run.resumable" | "checkpoint" | "checkpoint.remote" | "skill" | "note" | "target" | "target.ssh" | "target.ray" | "problem.check" | "problem.login" | "problem.token" | "problem.file";
+export type TreeContext = "pipeline" | "stage" | "stage.live" | "stage.queued" | "stage.paused" | "run" | "run.live" | "run.resumable" | "checkpoint" | "checkpoint.remote" | "skill" | "note" | "target" | "target.ssh" | "target.slurm" | "target.ray" | "problem.check" | "problem.login" | "problem.token" | "problem.file";
 
 export const outputChannelName = "Seesaw";
 /** Scheme of pages that are texts of ours. */

@@ -44,7 +44,7 @@ export interface Services {
   readonly runs: RunStore;
   readonly launcher: Launcher;
   /** What a person asks of targets before anything is started there. */
-  readonly targetDesk: Pick<TargetDesk, "check" | "loginArgv">;
+  readonly targetDesk: Pick<TargetDesk, "check" | "loginArgv" | "cleaning" | "clean">;
   /** Follows the runs that are on other machines. */
   readonly remotes: RemoteWatch;
   /** What a stage will need and take, before anything starts. */
@@ -97,7 +97,7 @@ export function createServices({ log, extensionDir, storageDir, token }: Service
   return {
     runs,
     launcher,
-    targetDesk: openTargetDesk(extensionDir, targets, log),
+    targetDesk: openTargetDesk(extensionDir, targets, runs, log),
     remotes,
     costs,
     confirmer: { confirm: async (...asked) => new (await import("./targets/confirmer.ts")).Confirmer({ runnerDir: join(extensionDir, "runner"), log }).confirm(...asked) },
@@ -127,10 +127,10 @@ export function createServices({ log, extensionDir, storageDir, token }: Service
 }
 
 /** Its code is loaded when a target is checked for the first time. */
-function openTargetDesk(extensionDir: string, targets: RemoteTargets, log: Log): Services["targetDesk"] {
+function openTargetDesk(extensionDir: string, targets: RemoteTargets, runs: RunStore, log: Log): Services["targetDesk"] {
   let made: Promise<TargetDesk> | null = null;
-  const desk = (): Promise<TargetDesk> => (made ??= import("./targets/targetDesk.ts").then(({ TargetDesk }) => new TargetDesk({ runnerDir: join(extensionDir, "runner"), log, remote: (pipeline, id) => targets.ofPipeline(pipeline, id) })));
-  return { check: async (...asked) => (await desk()).check(...asked), loginArgv: async (host) => (await desk()).loginArgv(host) };
+  const desk = (): Promise<TargetDesk> => (made ??= import("./targets/targetDesk.ts").then(({ TargetDesk }) => new TargetDesk({ runnerDir: join(extensionDir, "runner"), log, runs, remote: (pipeline, id) => targets.ofPipeline(pipeline, id) })));
+  return { check: async (...asked) => (await desk()).check(...asked), loginArgv: async (host) => (await desk()).loginArgv(host), cleaning: async (...asked) => (await desk()).cleaning(...asked), clean: async (...asked) => (await desk()).clean(...asked) };
 }
 
 async function openTraces(): Promise<TraceStore> {

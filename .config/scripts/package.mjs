@@ -58,6 +58,7 @@ const shipped = [
   "media/walkthrough/",
   "media/sample/",
   "media/battery/card.json",
+  "media/battery/curves.svg",
   "REPORT_CARD.md",
   "l10n/",
   "runner/probe.py",
@@ -67,7 +68,7 @@ const shipped = [
   "node_modules/better-sqlite3/lib/",
 ];
 /** What must be there: a list that finds nothing must not pass. */
-const required = ["package.json", "LICENSE", "dist/extension.cjs", "dist/pipeline.cjs", "dist/costs.cjs", "dist/rowLengths.cjs", "dist/rowIndexWorker.js", "dist/scorerWorker.js", "dist/webview.js", "dist/datasets.cjs", "dist/datasets.js", "dist/weights.js", "dist/arena.cjs", "dist/arena.js", "dist/cli.js", "media/icon.png", "media/activity.svg", "media/walkthrough/sample.svg", "media/sample/seesaw.yaml", "l10n/bundle.l10n.zh-cn.json", "runner/probe.py", "node_modules/better-sqlite3/lib/index.js"];
+const required = ["package.json", "LICENSE", "dist/extension.cjs", "dist/pipeline.cjs", "dist/costs.cjs", "dist/rowLengths.cjs", "dist/rowIndexWorker.js", "dist/scorerWorker.js", "dist/webview.js", "dist/datasets.cjs", "dist/datasets.js", "dist/weights.js", "dist/arena.cjs", "dist/arena.js", "dist/cli.js", "media/icon.png", "media/activity.svg", "media/walkthrough/sample.svg", "media/sample/seesaw.yaml", "REPORT_CARD.md", "media/battery/card.json", "l10n/bundle.l10n.zh-cn.json", "runner/probe.py", "node_modules/better-sqlite3/lib/index.js"];
 const forbidden = /(^|\/)(\.seesaw|__pycache__|test|tests|src|webview|\.venv|\.cache)\/|\.map$|\.ts$|\.pyc$|\.vsix$/;
 
 /** Builds and packs; returns the files made. Default: all platforms, into the root. */

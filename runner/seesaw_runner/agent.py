@@ -27,9 +27,15 @@ FORMAT = 1
 TAKEN_EXIT, FAILED_EXIT, USAGE_EXIT = 17, 1, 2  # another process has the attempt; a sentence on stderr says why
 HANDSHAKE_S = 60.0  # how long `run --detach` waits for its own agent
 SETTLE_S = 30.0  # how long a new attempt waits for an earlier one to end
-DEFAULTS = {"cwd": "", "env": {}, "grace_s": 10, "beat_s": 1, "patience_s": 60, "fate": False, "run": ".."}
+CHECK_S = 25.0  # how long the check of a job's machines may take: a newer attempt waits no longer than SETTLE_S
+CHECK_MARK = "@seesaw-check "  # as node_check.py prints it
+DEFAULTS = {"cwd": "", "env": {}, "grace_s": 10, "beat_s": 1, "patience_s": 60, "fate": False, "run": "..", "check": []}
 STOP_SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2")  # the last two: a scheduler's early warning
 JOB_VARIABLES = ("SLURM_JOB_ID", "SLURM_RESTART_COUNT", "SLURM_ARRAY_TASK_ID", "RAY_JOB_ID", "RAY_JOB_SUBMISSION_ID")
+NO_ROOM = {
+    errno.ENOSPC: "The disk of {} is full",
+    errno.EDQUOT: "Your disk quota is used up (see `quota -s`, on Lustre `lfs quota`), so nothing can be written to {}",
+}
 GATE = 'read -r _ && exec "$@" < /dev/null'  # sh: waits for a line; ends without one when the agent has died
 
 
@@ -89,6 +95,7 @@ def load_spec(attempt):
         "grace_s": isinstance(spec["grace_s"], number) and spec["grace_s"] >= 0,
         "beat_s": isinstance(spec["beat_s"], number) and spec["beat_s"] > 0,
         "epoch": isinstance(spec.get("epoch"), int),
+        "check": isinstance(spec["check"], list) and all(isinstance(word, str) for word in spec["check"]),
     }
     wrong = [field for field in fine if not fine[field]]
     if wrong:
@@ -390,15 +397,58 @@ def settle(earlier):
         reap(earlier, gone=True, journal=True)
 
 
+def node_name():
+    """This machine as its scheduler calls it, or as it calls itself."""
+    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+
+
+def training_env(attempt, spec):
+    return {**os.environ, **spec["env"], "SEESAW_NONCE": spec["nonce"], "SEESAW_ATTEMPT": attempt}
+
+
+def check_nodes(attempt, spec):
+    """Why a job's machines cannot run the training, as a sentence, or None: spec.json's `check` asks them, in the
+    training's own environment. One that gives no answer stops nothing: the training itself will tell."""
+    if not spec["check"]:
+        return None
+    try:
+        done = subprocess.run(
+            spec["check"],
+            cwd=os.path.join(spec["run"], spec["cwd"]),
+            env=training_env(attempt, spec),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            timeout=CHECK_S,
+        )
+    except subprocess.TimeoutExpired:
+        print(f"seesaw agent: no answer to the check of the machine within {CHECK_S:.0f} s.", file=sys.stderr)
+        return None
+    except OSError as error:
+        return (
+            f"On {node_name()}, {error.filename or spec['check'][0]} cannot be used: {error.strerror}. Make it "
+            "available there, or correct `python:` or `dir:` of this target in seesaw.yaml."
+        )
+    problems = []
+    for line in done.stdout.decode("utf-8", "replace").splitlines():
+        if line.startswith(CHECK_MARK):
+            with contextlib.suppress(ValueError, AttributeError):
+                problems.append(json.loads(line[len(CHECK_MARK) :]).get("problem"))
+    problems = sorted(filter(None, problems))
+    more = len(problems) - 1
+    return (
+        problems and problems[0] + (f" {more} more of the job's machines cannot run it either." if more else "") or None
+    )
+
+
 def start_training(attempt, spec):
     """Starts the training behind the gate, writes started.json, opens the gate. Raises AgentError, OSError."""
     cwd = os.path.join(spec["run"], spec["cwd"])
-    env = {**os.environ, **spec["env"], "SEESAW_NONCE": spec["nonce"], "SEESAW_ATTEMPT": attempt}
+    env = training_env(attempt, spec)
     program = os.path.join(cwd, spec["argv"][0]) if os.sep in spec["argv"][0] else spec["argv"][0]
     if not os.path.isdir(cwd) or not shutil.which(program, path=env.get("PATH")):
         raise AgentError(
-            f"The training cannot be started: {program if os.path.isdir(cwd) else cwd} does not exist or "
-            "is no program; correct the target's settings."
+            f"The training cannot be started on {node_name()}: {program if os.path.isdir(cwd) else cwd} does not exist "
+            "or is no program; correct the target's settings."
         )
     libc = ctypes.CDLL(None) if spec["fate"] and sys.platform == "linux" else None
     with open(os.path.join(spec["run"], "out.log"), "ab", buffering=0) as log:
@@ -487,14 +537,22 @@ def supervise(child, attempt, spec, caught):
 
 
 def speechless(attempt, spec):
-    """Whether the training left no outcome.json because there is not even room for that."""
+    """ENOSPC or EDQUOT where the training left no outcome.json because there is not even room for that, else 0. Only
+    writing tells of a quota."""
     if os.path.exists(os.path.join(attempt, "outcome.json")):
-        return False
+        return 0
+    name = os.path.join(spec["run"], f".room-{os.getpid()}.tmp")
     try:
-        space = os.statvfs(spec["run"])
-    except OSError:
-        return False
-    return space.f_bavail * space.f_frsize < 8192
+        with open(name, "wb") as handle:
+            handle.write(b"\0" * 8192)
+            handle.flush()
+            os.fsync(handle.fileno())
+    except OSError as error:
+        return error.errno if error.errno in NO_ROOM else 0
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+    return 0
 
 
 def run_attempt(attempt, spec):
@@ -505,14 +563,23 @@ def run_attempt(attempt, spec):
             signal.signal(number, lambda number, _: caught.append(signal_name(number)))
     try:
         refused = prepare(attempt, spec)
-        ended = {"reason": refused} if refused else supervise(start_training(attempt, spec), attempt, spec, caught)
-        if ended.get("code") and speechless(attempt, spec):
-            message = f"The disk of {spec['run']} is full: the training could not even write why it ended."
+        problem = None if refused else check_nodes(attempt, spec)
+        if problem:
+            ended = {"reason": "spawn", "outcome": {"code": "preflight", "message": problem}}
+        elif refused:
+            ended = {"reason": refused}
+        else:
+            ended = supervise(start_training(attempt, spec), attempt, spec, caught)
+        full = ended.get("code") and speechless(attempt, spec)
+        if full:
+            message = f"{NO_ROOM[full].format(spec['run'])}: the training could not even write why it ended."
             advice = "Make room there and run the stage again: it goes on from its last checkpoint."
             ended["outcome"] = {"code": "disk-full", "message": f"{message} {advice}"}
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        message = f"Nothing was started: {error.filename or spec['run']}: {error.strerror}."
+        place = error.filename or spec["run"]
+        full = error.errno in NO_ROOM
+        said = NO_ROOM[error.errno].format(place) if full else f"{place}: {error.strerror}"
+        message = f"Nothing was started: {said}."
         ended = {"reason": "spawn", "outcome": {"code": "disk-full" if full else "spawn", "message": message}}
     except AgentError as error:
         ended = {"reason": "spawn", "outcome": {"code": "spawn", "message": str(error)}}

@@ -99,9 +99,10 @@ class Journal:
 
     def _failed(self, error: OSError) -> JournalError:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            what = "disk is full" if error.errno == errno.ENOSPC else "disk quota is used up (free space may look fine)"
+            quota = "your disk quota is used up: `quota -s` shows it, on Lustre `lfs quota`"
+            what = "the disk is full" if error.errno == errno.ENOSPC else quota
             fix = "Make room there and run the stage again: it goes on from its last checkpoint."
-            return JournalError("disk-full", f"Cannot write {self.path}: the {what}. {fix}")
+            return JournalError("disk-full", f"Cannot write {self.path}: {what}. {fix}")
         fix = "Check the folder and its disk, then run the stage again: it goes on from its last checkpoint."
         return JournalError("exception", f"Cannot write {self.path}: {error.strerror}. {fix}")
 

@@ -10,6 +10,8 @@ goes to its out.log. It needs nothing but Python 3.8 on Linux or macOS. The rule
 """
 
 import base64
+import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -119,6 +121,8 @@ def place_input(item, found):
     hash], the first empty for a file."""
     target = item["remote"]
     if os.path.exists(target):
+        with contextlib.suppress(OSError):  # a sign that it is needed: cleaning up removes nothing so young
+            os.utime(target if os.path.isdir(target) else os.path.dirname(target))
         return
     if item["package"] not in found:
         raise Refused(f"{target} is not here, and too large for a Ray package: copy it there, then start again.")
@@ -162,8 +166,10 @@ def prepare():
         write_text(os.path.join(attempt, "spec.json"), job["files"]["spec.json"])
         log = os.open(os.path.join(attempt, "agent.log"), os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
     except OSError as error:
+        quota = "your disk quota is used up (`quota -s` shows it, on Lustre `lfs quota`)"
+        why = quota if error.errno == errno.EDQUOT else error.strerror
         raise Refused(
-            f"{error.filename or job['run']} cannot be written on {os.uname().nodename}: {error.strerror}. Make room "
+            f"{error.filename or job['run']} cannot be written on {os.uname().nodename}: {why}. Make room "
             "or choose another `dir` for the target.",
             "not-writable",
         ) from error

@@ -96,26 +96,33 @@ def describe(error: BaseException) -> tuple[str, str, str | None]:
     ours = [f for f in frames if "site-packages" not in f.filename] or frames
     where = f"{Path(ours[-1].filename).name}:{ours[-1].lineno} in {ours[-1].name}" if ours else None
     text = str(error).strip().splitlines()
-    if is_disk_full(error):
-        place = getattr(error, "filename", None) or "the run folder"
-        return (
-            "disk-full",
-            f"The disk is full ({place}). Make room and run the stage again; it resumes from its last checkpoint.",
-            where,
-        )
+    if full := no_room(error):
+        return "disk-full", room_sentence(full, getattr(error, "filename", None) or "the run folder"), where
     return "exception", f"{type(error).__name__}: {text[-1] if text else 'no message'}", where
 
 
-def is_disk_full(error: BaseException | None) -> bool:
-    """Also where a library wraps the system's error in one of its own (safetensors, SQLite, tokenizers)."""
+def no_room(error: BaseException | None) -> int:
+    """ENOSPC or EDQUOT where one of them lies behind an error, else 0; also where a library wraps the system's error in
+    one of its own (safetensors, SQLite, tokenizers).
+    """
     while error is not None:
-        numbers = (errno.ENOSPC, errno.EDQUOT)
-        if isinstance(error, OSError) and error.errno in numbers:
-            return True
-        if any(f"(os error {n})" in str(error) for n in numbers) or "No space left on device" in str(error):
-            return True
+        for number in (errno.ENOSPC, errno.EDQUOT):
+            said = str(error)
+            if isinstance(error, OSError) and error.errno == number:
+                return number
+            if f"(os error {number})" in said or os.strerror(number) in said:
+                return number
         error = error.__cause__ or error.__context__
-    return False
+    return 0
+
+
+def room_sentence(number: int, place: object) -> str:
+    """What to do: a quota is looked at with other programs than a disk, which may have much free space."""
+    if number == errno.EDQUOT:
+        what = f"Your disk quota is used up ({place}): `quota -s` shows it, on Lustre `lfs quota`"
+    else:
+        what = f"The disk is full ({place})"
+    return f"{what}. Make room and run the stage again; it resumes from its last checkpoint."
 
 
 def say(text: str) -> None:

@@ -8,8 +8,12 @@ last word was lost), and gives ids again after a crash. So each start asks the r
 * The same job again: the next attempt, under a higher epoch, so that whatever still lives of the one before is fenced;
   unless that one is done, paused or was cancelled, or somebody else has begun a newer one: then nothing starts.
 The nonce of an attempt made here is that of the submitted one with the attempt's number behind a dot.
+
+`slurm_job.py --array LIST ATTEMPT` is what each task of an array does: the list names the run folder of each, and its
+job is `<array>_<task>`. From then on the task is a job like any other, and prints into its own run folder.
 """
 
+import json
 import os
 import socket
 import sys
@@ -19,7 +23,7 @@ if __name__ == "__main__":  # this file's own folder holds names that would hide
 
 from seesaw_runner import agent
 
-USAGE = "usage: slurm_job.py RUN ATTEMPT (within a Slurm job)"
+USAGE = "usage: slurm_job.py RUN ATTEMPT | slurm_job.py --array LIST ATTEMPT (within a Slurm job)"
 
 
 def say(text):
@@ -110,19 +114,53 @@ def meet_on_first_node(environ):
         environ.setdefault("PET_RDZV_ID", f"{environ['SLURM_JOB_ID']}.{environ.get('SLURM_RESTART_COUNT') or 0}")
 
 
+def task_of(path, environ):
+    """The run folder of this task of an array, and its job. Raises AgentError with what is wrong."""
+    array, task = environ.get("SLURM_ARRAY_JOB_ID", ""), environ.get("SLURM_ARRAY_TASK_ID", "")
+    if not array.isdigit() or not task.isdigit():
+        raise agent.AgentError(f"{path} is the list of an array, but this job is no task of one.")
+    try:
+        with open(path, encoding="utf-8") as handle:
+            runs = json.load(handle)["runs"]
+        if not isinstance(runs, list) or not all(isinstance(run, str) for run in runs):
+            raise ValueError("no list of folders")
+    except (KeyError, TypeError, ValueError) as error:
+        raise agent.AgentError(f"{path} does not say which task is which run: {error}.") from error
+    if int(task) >= len(runs):
+        raise agent.AgentError(f"{path} has {len(runs)} runs, but this is task {task}.")
+    return runs[int(task)], f"{array}_{task}"
+
+
+def print_into(run, job):
+    """From here on the job's own output is where that of a single job is: in its run's folder."""
+    out = os.open(os.path.join(run, f"slurm-{job}.out"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for stream in (1, 2):
+        os.dup2(out, stream)
+    os.close(out)
+
+
 def main(argv):
     """Returns the exit code: that of the training, 0 where nothing was to be started, 1 with a sentence, 2: usage."""
     job = os.environ.get("SLURM_JOB_ID", "")
-    if len(argv) != 2 or not argv[1].isdigit() or not job:
+    array = argv[:1] == ["--array"]
+    words = argv[1:] if array else argv
+    if len(words) != 2 or not words[1].isdigit() or not job:
         print(USAGE, file=sys.stderr)
         return 2
     try:
-        attempt = choose(os.path.abspath(argv[0]), int(argv[1]), job)
+        run = words[0]
+        if array:
+            run, job = task_of(words[0], os.environ)
+            print_into(run, job)
+        attempt = choose(os.path.abspath(run), int(words[1]), job)
         if attempt is None:
             return 0
         meet_on_first_node(os.environ)
     except (agent.AgentError, OSError) as error:
-        print(f"seesaw job: {error}", file=sys.stderr)
+        # The words by which src/targets/remote/slurm finds the reason in the job's output.
+        print(f"seesaw job: nothing was started: On {agent.node_name()}: {error}", file=sys.stderr)
         return 1
     return agent.main(["run", attempt])
 

@@ -293,6 +293,15 @@ def is_there(path, size, wanted):
     return wanted is None or wanted in path or hash_of(path) == wanted
 
 
+def want(path):
+    """Leaves a sign on a shared folder that a run needs it which is just being prepared: `clear` removes nothing so
+    young."""
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    if os.path.basename(os.path.dirname(folder)) in ("objects", "models", "runner"):
+        with contextlib.suppress(OSError):
+            os.utime(folder)
+
+
 def verb_have(request):
     """Which files and folders are here, and how much of an interrupted copy."""
     found = []
@@ -300,6 +309,8 @@ def verb_have(request):
         path, there, part = expand(item["path"]), False, None
         with contextlib.suppress(OSError):
             there = os.path.isdir(path) or is_there(path, item.get("bytes"), item.get("sha256"))
+        if there:
+            want(path)
         with contextlib.suppress(OSError):
             part = os.stat(path + ".part").st_size
         found.append({"there": there, "part": part})
@@ -371,6 +382,7 @@ def verb_put(request):
 
     try:
         if is_there(path, size, wanted):
+            want(path)
             return {"there": True, "bytes": size}
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(os.open(part, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0) as handle:
@@ -409,6 +421,7 @@ def verb_unpack(request):
     """A folder of small text files that comes as one compressed JSON object {name: text}; whole or not there."""
     folder = expand(request["dir"])
     if os.path.isdir(folder):
+        want(folder)
         return {"there": True}
     send({"kind": "go", "offset": 0})
     data = b"".join(incoming(int(request["size"])))
@@ -909,6 +922,205 @@ def verb_follow(request):
         raise Trouble("no-run", f"{run} is gone.", path=run) from error
 
 
+# ---- cleaning up below a target's folder
+
+KINDS = ("runs", "work", "objects", "models", "runner", "arrays")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+NAMED = re.compile(r"(?<![A-Za-z0-9._-])(runs|work|objects|models|runner|arrays)/([A-Za-z0-9][A-Za-z0-9._-]*)")
+GOING = ".going"  # ends the name of what is being removed
+DAY_S = 86400.0  # what is younger may belong to a run that is just being prepared
+
+
+class Store:
+    """What lies below a target's folder, and what of it nobody needs any more. Everything that is not understood stays:
+    links, other names, and whatever a run folder that cannot be read may need."""
+
+    def __init__(self, top):
+        self.top, self.items, self.uses, self.closed, self.told = top, {}, {}, [], time.monotonic()
+        for kind in KINDS:
+            folder = os.path.join(top, kind)
+            if os.path.islink(folder) or not os.path.isdir(folder):
+                continue
+            with os.scandir(folder) as found:
+                names = [
+                    entry.name for entry in found if NAME.match(entry.name) and entry.is_dir(follow_symlinks=False)
+                ]
+            self.items.update(((kind, name), os.path.join(folder, name)) for name in sorted(names))
+        for kind, name in self.items:
+            if kind in ("runs", "models", "arrays") and not name.endswith(GOING):
+                self.uses[(kind, name)] = self.named_in((kind, name))
+
+    def alive(self):
+        """Says now and then that work is done."""
+        if time.monotonic() - self.told > 1.0:
+            self.told = time.monotonic()
+            send({"kind": "progress", "bytes": 0})
+
+    def named_in(self, item):
+        """What a run or a model names in the files that say what it is made of."""
+        self.alive()
+        path, found = self.items[item], set()
+        for folder, folders, files in os.walk(path, onerror=lambda error: self.closed.append(error.filename)):
+            inside = os.path.relpath(folder, path).split(os.sep)[0]
+            if folder == path:  # traces are many
+                folders[:] = [name for name in folders if name == "checkpoints" or name.startswith("attempt-")]
+            for name in files:
+                top = folder == path and name in ("run.json", "adapter_config.json")
+                attempt = re.fullmatch(r"attempt-\d+", inside) and name in ("spec.json", "job.sh")
+                weights = inside == "checkpoints" and name == "adapter_config.json"
+                if not (top or attempt or weights or item[0] == "arrays"):
+                    continue
+                try:
+                    with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as handle:
+                        found.update(NAMED.findall(handle.read(1 << 26)))
+                except OSError:
+                    self.closed.append(os.path.join(folder, name))
+        return found - {item}
+
+    def live(self, run):
+        """Whether an agent of the newest attempt has begun and left no word of its end."""
+        path = self.items[("runs", run)]
+        attempts = [name for name in os.listdir(path) if re.fullmatch(r"attempt-\d+", name)]
+        if not attempts:
+            return False
+        newest = os.path.join(path, max(attempts, key=lambda name: int(name[8:])))
+        has = [os.path.exists(os.path.join(newest, name)) for name in ("claim", "exit.json")]
+        return has == [True, False]
+
+    def age(self, item, now):
+        """Seconds since the last sign that somebody wanted it."""
+        path = self.items[item]
+        newest = os.stat(path).st_mtime
+        with contextlib.suppress(OSError), os.scandir(path) as found:
+            newest = max([newest, *(entry.stat(follow_symlinks=False).st_mtime for entry in found)])
+        return now - newest
+
+    def bytes_of(self, item):
+        total = 0
+        for folder, _, files in os.walk(self.items[item]):
+            self.alive()
+            for name in files:
+                with contextlib.suppress(OSError):
+                    total += os.lstat(os.path.join(folder, name)).st_size
+        return total
+
+    def decide(self, asked, now):
+        """{item: why it may go} and {run: why it must stay}; `asked`: runs that their own workspace lets go of."""
+        going, staying = {run for run in asked if ("runs", run) in self.items}, {}
+        for run in sorted(going):
+            if self.live(run):
+                staying[run] = {"why": "live"}
+        while True:
+            going -= set(staying)
+            users = [item for item in self.uses if item[0] != "arrays" and not (item[0] == "runs" and item[1] in going)]
+            held = {name: by for by in users for kind, name in self.uses[by] if kind == "runs" and name in going}
+            if not held:
+                break
+            staying.update((run, {"why": "named", "by": by[1]}) for run, by in held.items())
+        found = {("runs", run): "spent" for run in going}
+        stay = {item for item in self.uses if item[0] == "runs" and item[1] not in going}
+        stay |= {item for item in self.uses if item[0] == "arrays" and self.uses[item] & stay}
+        needed = {use for item in stay for use in self.uses[item]} | stay
+        for item in list(needed):  # a model that an adapter lies on is needed with it
+            self.need_below(item, needed)
+        for item in self.items:
+            kind, name = item
+            if item in found or (kind == "runs" and not name.endswith(GOING)):
+                continue
+            if kind == "work" and name in going:
+                found[item] = "spent"
+            elif name.endswith(GOING):
+                found[item] = "left"
+            elif kind == "work" and (("runs", name) in self.items or item in needed):
+                continue
+            elif item not in needed and not self.closed and self.age(item, now) > DAY_S:
+                found[item] = "unused"
+        return found, staying
+
+    def need_below(self, item, needed):
+        for use in self.uses.get(item, ()) if item[0] == "models" else ():
+            if use not in needed:
+                needed.add(use)
+                self.need_below(use, needed)
+
+
+def disk_time(folder):
+    """What the disk itself says the time is: the ages of its files are by its clock. One that takes nothing more, which
+    is why somebody cleans up, cannot be asked."""
+    name = os.path.join(folder, f".seesaw-{os.getpid()}-{time.time_ns():x}.tmp")
+    try:
+        with open(name, "wb"):
+            pass
+        return os.stat(name).st_mtime
+    except OSError:
+        return time.time()
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+
+
+def opened_store(request):
+    top = expand(request["dir"])
+    if not os.path.isdir(top):
+        raise Trouble("not-there", f"{top} is not there.", path=top)
+    for run in request["runs"]:
+        if not isinstance(run, str) or not NAME.match(run):
+            raise Trouble("request", f"{run!r} is no name of a run.")
+    try:
+        store = Store(top)
+        return store, *store.decide(request["runs"], disk_time(top))
+    except OSError as error:
+        raise disk_trouble(error, top) from error
+
+
+def verb_survey(request):
+    """What would go, with sizes and reasons, and what stays. Nothing is changed."""
+    store, found, staying = opened_store(request)
+    items = [
+        {"kind": kind, "name": name, "why": why, "bytes": store.bytes_of((kind, name))}
+        for (kind, name), why in found.items()
+    ]
+    kept = {kind: sum(1 for item in store.items if item[0] == kind and item not in found) for kind in KINDS}
+    return {"dir": store.top, "items": items, "staying": staying, "kept": kept, "closed": store.closed[:5]}
+
+
+def verb_clear(request):
+    """Removes of the named items those that may go at this moment: it is decided anew. What is being removed has
+    another name first, so that nobody begins to use it."""
+    store, found, _ = opened_store(request)
+    wanted = {(str(item["kind"]), str(item["name"])) for item in request["items"]}
+    removed, failed = [], []
+    for item in found:
+        if item not in wanted:
+            continue
+        path, size = store.items[item], store.bytes_of(item)
+        aside = path if path.endswith(GOING) else f"{path}.{os.getpid()}{GOING}"
+        try:
+            if os.path.realpath(os.path.dirname(path)) != os.path.join(os.path.realpath(store.top), item[0]):
+                raise Trouble("request", f"{path} does not lie below {store.top}.")
+            try:
+                if aside != path:
+                    os.rename(path, aside)
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                aside = path  # some disks take not even another name when they are full
+            for folder, folders, _ in os.walk(aside):  # a read-only folder of one's own
+                store.alive()
+                for name in folders:
+                    with contextlib.suppress(OSError):
+                        inner = os.path.join(folder, name)
+                        if not os.path.islink(inner) and not os.access(inner, os.W_OK):
+                            os.chmod(inner, 0o700)
+            shutil.rmtree(aside)
+            removed.append({"kind": item[0], "name": item[1], "bytes": size})
+        except OSError as error:
+            trouble = disk_trouble(error, path).answer
+            failed.append({"kind": item[0], "name": item[1], "path": trouble["path"], "detail": trouble["detail"]})
+        store.alive()
+    return {"removed": removed, "failed": failed, "left": len(wanted) - len(removed) - len(failed)}
+
+
 # ---- the one call
 
 TAKES_BYTES = ("put", "unpack")
@@ -925,6 +1137,8 @@ def serve():
             "follow": request.get("limit_s", 300),
             "exec": request.get("timeout", 60),
             "agent": request.get("timeout", 120),
+            "survey": 900,
+            "clear": 7200,
         }
         takes_bytes = request["verb"] in TAKES_BYTES
         # What takes bytes or sends files may last; it ends with its pipe.

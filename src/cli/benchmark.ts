@@ -8,7 +8,7 @@ import { adjustColumn } from "../domain/statistics/corrections.ts";
 import type { BenchmarkMessage } from "../protocol/benchmark.ts";
 import { benchmarkFolder } from "../storage/runs/benchmarks.ts";
 import { runBenchmark, type BenchmarkFailure } from "../targets/benchmark.ts";
-import { isActive } from "../targets/launcher.ts";
+import { isActive } from "../targets/standing.ts";
 import { requirePython } from "../targets/python.ts";
 import { mustBeHere } from "../targets/remote/remoteFolder.ts";
 import { didYouMean } from "../util/nearest.ts";

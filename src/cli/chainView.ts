@@ -47,7 +47,7 @@ export class ChainView {
 
   show(event: ChainEvent): void {
     const { out, json } = this.context;
-    if (json) out.json(jsonEvent(event, event.type === "starting" ? ownCommandOf(this.pipeline, event.stage) : null));
+    if (json) out.json(eventJson(event, event.type === "starting" ? ownCommandOf(this.pipeline, event.stage) : null));
     switch (event.type) {
       case "starting":
         if (!json && !out.live) out.note(`${event.stage}: starting (${event.position} of ${event.of})`);
@@ -99,13 +99,14 @@ export class ChainView {
     out.note(`  ${own.line}`);
   }
 
-  result({ runs, failed }: ChainResult, failOn: "drifting" | "confirmed" | undefined): void {
+  /** `after`: what is said of a run that did not finish. */
+  result({ runs, failed }: ChainResult, failOn: "drifting" | "confirmed" | undefined, after = stoppedText): void {
     const { out, json } = this.context;
     const states = runs.flatMap((run) => run.state.flags.map(({ state }) => state));
     const flagged = failOn !== undefined && (states.includes("confirmed") || (failOn === "drifting" && states.includes("drifting")));
     if (failed !== null || flagged) process.exitCode = exitCodes.failed;
     if (json) out.json({ event: "result", ok: failed === null, runs: runs.map(({ id, stage, state }) => ({ id, stage, status: state.status })) });
-    if (failed && !json) out.note(failed.state.status === "paused" ? `The chain waits at ${failed.stage}: \`seesaw flags\` says why, \`seesaw run ${failed.stage} --resume\` goes on with it.` : `The chain stopped at ${failed.stage}: \`seesaw logs ${failed.stage}\` shows its output, \`seesaw run ${failed.stage} --resume\` goes on with it.`);
+    if (failed && !json) out.note(after(failed));
     if (flagged && !json) out.note(`A flag is ${failOn}: exit code 1, as --fail-on asks.`);
   }
 
@@ -142,12 +143,16 @@ export class ChainView {
   }
 }
 
+function stoppedText({ stage, state }: RunRecord): string {
+  return state.status === "paused" ? `The chain waits at ${stage}: \`seesaw flags\` says why, \`seesaw run ${stage} --resume\` goes on with it.` : `The chain stopped at ${stage}: \`seesaw logs ${stage}\` shows its output, \`seesaw run ${stage} --resume\` goes on with it.`;
+}
+
 function ownCommandOf(pipeline: Pipeline, id: string): OwnCommand | null {
   const stage = pipeline.stages.find((one) => one.id === id);
   return stage === undefined ? null : ownCommand(stage);
 }
 
-function jsonEvent(event: ChainEvent, own: OwnCommand | null): object {
+export function eventJson(event: ChainEvent, own: OwnCommand | null = null): object {
   const head = { event: event.type, stage: event.stage };
   switch (event.type) {
     case "starting":

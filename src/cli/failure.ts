@@ -1,5 +1,5 @@
 import { CommanderError } from "commander";
-import { diskError, systemWords } from "../targets/local.ts";
+import { diskError, isQuota, systemWords } from "../targets/local.ts";
 import { AppError, messageOf, type ErrorReason } from "../util/errors.ts";
 
 /** An error as it is told: never a stack, unless the person asked to hear more. */
@@ -15,7 +15,7 @@ export function failureOf(error: unknown): Failure {
   if (AppError.is(error)) return { reason: error.reason, message: error.message, stack: null };
   if (isSystemError(error)) {
     const path = error.path ?? "A file";
-    const written = /^(open|mkdir|rename|write|unlink|rm|rmdir|copyfile)$/.test(error.syscall ?? "") && /^(ENOSPC|EDQUOT|EROFS)$/.test(error.code ?? "");
+    const written = /^(open|mkdir|rename|write|unlink|rm|rmdir|copyfile)$/.test(error.syscall ?? "") && (/^(ENOSPC|EROFS)$/.test(error.code ?? "") || isQuota(error));
     if (written) return failureOf(diskError(path, error));
     const what = error.code === "ENOENT" ? "it does not exist" : systemWords(error);
     return { reason: "not-writable", message: `${path} could not be read or written: ${what}.`, stack: error.stack ?? null };

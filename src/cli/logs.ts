@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { reasonText } from "../domain/run/reasonText.ts";
-import { isActive } from "../targets/launcher.ts";
+import { isActive } from "../targets/standing.ts";
 import { AppError, messageOf } from "../util/errors.ts";
 import { chooseRun } from "./runChoice.ts";
 import { remoteNotes } from "./status.ts";

@@ -2,6 +2,8 @@ import { Option, type Command } from "commander";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
+import { parseSeeds, type SeedList } from "../domain/pipeline/seedList.ts";
+import { isBeside } from "../domain/run/seedOf.ts";
 import { followRun } from "../targets/followRun.ts";
 import { runChain } from "../targets/chainRunner.ts";
 import { stageOf } from "../targets/freezeRun.ts";
@@ -12,6 +14,7 @@ import { ChainView } from "./chainView.ts";
 import type { CommandContext, ContextOf } from "./context.ts";
 import { showDryRun } from "./dryRun.ts";
 import { Interrupts } from "./interrupts.ts";
+import { runWithSeeds } from "./runSeeds.ts";
 
 interface RunOptions {
   all?: boolean;
@@ -20,6 +23,7 @@ interface RunOptions {
   resume?: boolean;
   python?: string;
   dryRun?: boolean;
+  seeds?: SeedList;
   failOn?: "drifting" | "confirmed";
 }
 
@@ -39,6 +43,12 @@ Examples:
   seesaw run tool --resume         go on from the last checkpoint of its newest unfinished run
   seesaw run --all --detach        start and return; output in .seesaw/chain.log
   seesaw run --all --fail-on confirmed   exit 1 when a loss was confirmed (for CI)
+  seesaw run math --seeds 0-4%2    the stage with five seeds, at most two at once
+
+--seeds makes an ordinary run for each seed, from the same checkpoint. Those with another seed than the file's stand beside
+the chain: later stages start from the run with the file's seed. On Slurm all are submitted as one job array, and %2 lets two
+of its tasks run at once. On any other target one starts when the one before has ended; with %2 two go side by side. A seed
+that is up to date is skipped, one that fails does not stop the others. \`--resume --seeds 2\` goes on with seed 2.
 
 With --json: one event a line, {"event": …}, and at last {"event": "result"}.`;
 
@@ -52,6 +62,7 @@ export function addRun(program: Command, contextOf: ContextOf): void {
     .option("--resume", "go on with the newest unfinished run of the stage")
     .option("-d, --detach", "return as soon as it has started")
     .option("--python <path>", "the Python to use (default: SEESAW_PYTHON, the target's, .venv, PATH)")
+    .option("--seeds <list>", "one stage with these seeds, a run each: 0,1,2 or 0-4, or 0-4%2 for at most two at once", parseSeeds)
     .option("--dry-run", "show the exact commands, files and job script instead; nothing is started or copied")
     .addOption(new Option("--fail-on <state>", "exit 1 when a flag is in this state at the end").choices(["drifting", "confirmed"]))
     .addHelpText("after", help)
@@ -61,9 +72,15 @@ export function addRun(program: Command, contextOf: ContextOf): void {
       const loaded = await context.load({ files: options.all === true });
       const pipeline = requirePipeline(loaded);
       const stages = chosenStages(pipeline, named, options);
-      if (options.dryRun) return showDryRun(context, pipeline, loaded, stages, context.startOptions(options.python));
+      if (options.dryRun) return showDryRun(context, pipeline, loaded, stages, context.startOptions(options.python), options.seeds);
+      const together = options.seeds !== undefined && context.services.launcher.startsTogether(pipeline, stages[0] ?? "");
+      if (options.seeds !== undefined && options.detach && !together) return detachChain(context, pipeline);
       if (options.detach && (stages.length > 1 || options.all)) return detachChain(context, pipeline);
       const interrupts = new Interrupts();
+      if (options.seeds !== undefined && options.resume !== true) {
+        const { force = false, detach = false, python, failOn, seeds: list } = options;
+        return runWithSeeds(context, pipeline, loaded, interrupts, { stage: stages[0] ?? "", list, force, detach, python, failOn }).finally(() => interrupts.dispose());
+      }
       const view = new ChainView(context, pipeline, interrupts, await context.services.reportCard());
       try {
         const start = { ...context.startOptions(options.python, interrupts.signal), onCopy: view.copying };
@@ -72,7 +89,7 @@ export function addRun(program: Command, contextOf: ContextOf): void {
           view.announce(stage);
           await context.services.remotes.refresh(pipeline.root, { signal: AbortSignal.any([interrupts.signal, AbortSignal.timeout(askMs)]) });
           const run = options.resume
-            ? await context.services.launcher.resumeRun(pipeline.root, await unfinished(context, pipeline, stage), start)
+            ? await context.services.launcher.resumeRun(pipeline.root, await unfinished(context, pipeline, stage, options.seeds?.seeds[0]), start)
             : await context.services.launcher.startStage(pipeline, loaded.diagnostics, stage, start);
           view.show({ type: "started", stage, run });
           if (options.detach) return view.detached(stage, run.id);
@@ -94,22 +111,26 @@ export function addRun(program: Command, contextOf: ContextOf): void {
     });
 }
 
-function chosenStages(pipeline: Pipeline, named: string[], { all, resume, detach, dryRun }: RunOptions): string[] {
+function chosenStages(pipeline: Pipeline, named: string[], { all, resume, detach, dryRun, seeds }: RunOptions): string[] {
   for (const id of named) stageOf(pipeline, id);
   const ids = pipeline.stages.map(({ id }) => id);
   if (all && named.length > 0) throw new AppError("usage", "Give either --all or names of stages, not both.");
   const chosen = all || (named.length === 0 && ids.length === 1) ? ids : ids.filter((id) => named.includes(id));
   if (chosen.length === 0) throw new AppError("usage", `Name the stages to run (${ids.join(", ")}), or give --all.`);
   if (dryRun && (resume || detach)) throw new AppError("usage", "--dry-run shows how a new run would start: leave --resume and --detach out.");
+  if (seeds !== undefined && chosen.length !== 1) throw new AppError("usage", `--seeds takes exactly one stage: name it (${ids.join(", ")}).`);
+  if (resume && seeds !== undefined && seeds.seeds.length !== 1) throw new AppError("usage", "--resume goes on with one run: give the one seed of it.");
   if (resume && chosen.length !== 1) throw new AppError("usage", "--resume takes exactly one stage.");
   return chosen;
 }
 
-async function unfinished(context: CommandContext, pipeline: Pipeline, stage: string): Promise<string> {
+/** The newest run of the stage that stands for it, or the newest with this seed. */
+async function unfinished(context: CommandContext, pipeline: Pipeline, stage: string, seed: number | undefined): Promise<string> {
   const { runs } = await context.services.runs.list(pipeline.root);
-  const newest = runs.find((run) => run.stage === stage);
+  const newest = runs.find((run) => run.stage === stage && (seed === undefined ? !isBeside(run, pipeline) : run.spec.seed === seed));
   if (newest && newest.state.status !== "done") return newest.id;
-  throw new AppError("not-found", newest ? `The newest run of \`${stage}\`, ${newest.id}, is finished: there is nothing to resume.` : `Stage \`${stage}\` has not been run yet.`);
+  const with_ = seed === undefined ? "" : ` with seed ${seed}`;
+  throw new AppError("not-found", newest ? `The newest run of \`${stage}\`${with_}, ${newest.id}, is finished: there is nothing to resume.` : `Stage \`${stage}\` has not been run${with_} yet.`);
 }
 
 async function detachChain(context: CommandContext, pipeline: Pipeline): Promise<void> {

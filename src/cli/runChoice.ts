@@ -1,11 +1,12 @@
 import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
+import { isBeside } from "../domain/run/seedOf.ts";
 import type { RunRecord } from "../storage/runs/runStore.ts";
 import type { Services } from "../services.ts";
-import { isActive } from "../targets/launcher.ts";
+import { isActive } from "../targets/standing.ts";
 import { didYouMean } from "../util/nearest.ts";
 import { AppError } from "../util/errors.ts";
 
-/** The run a person means by a stage's name (its newest run), a run's id or its beginning, or nothing (the running one, else the newest). */
+/** The run a person means by a stage's name (its newest run, one with the file's seed first), a run's id or its beginning, or nothing (the running one, else the newest). */
 export async function chooseRun(services: Services, pipeline: Pipeline, named: string | undefined): Promise<RunRecord> {
   const { runs, unreadable } = await services.runs.list(pipeline.root);
   if (named === undefined) {
@@ -13,7 +14,7 @@ export async function chooseRun(services: Services, pipeline: Pipeline, named: s
     if (run) return run;
     throw new AppError("not-found", `There are no runs in ${pipeline.root} yet: start with \`seesaw run --all\`.`);
   }
-  const run = runs.find(({ id }) => id === named) ?? runs.find(({ stage }) => stage === named) ?? only(runs.filter(({ id }) => id.startsWith(named)), named);
+  const run = runs.find(({ id }) => id === named) ?? runs.find((one) => one.stage === named && !isBeside(one, pipeline)) ?? runs.find(({ stage }) => stage === named) ?? only(runs.filter(({ id }) => id.startsWith(named)), named);
   if (run) return run;
   const broken = unreadable.find(({ id }) => id === named) ?? unreadable.find(({ id }) => stageOfRunId(id) === named);
   if (broken) throw new AppError("run-unreadable", broken.message);

@@ -4,9 +4,10 @@ import { compareCost, measuredPeak } from "../domain/cost/measured.ts";
 import { formatBytes, formatDuration, formatNumber, formatPlural } from "../domain/format.ts";
 import { runSeconds } from "../domain/run/reduceRun.ts";
 import { reasonText } from "../domain/run/reasonText.ts";
+import { isBeside, newestBeside, seedLabel } from "../domain/run/seedOf.ts";
 import { queuedText, unreachableText } from "../domain/run/remoteText.ts";
 import type { RunRecord } from "../storage/runs/runStore.ts";
-import { isActive } from "../targets/launcher.ts";
+import { isActive } from "../targets/standing.ts";
 import { messageOf } from "../util/errors.ts";
 import type { CommandContext, ContextOf } from "./context.ts";
 import { stageOfRunId } from "./runChoice.ts";
@@ -31,20 +32,24 @@ export function addStatus(program: Command, contextOf: ContextOf): void {
           const checkpoint = chain.checkpoints.find((one) => one.stage === stage.id);
           return { stage: stage.id, label: `M${stage.index}`, from: fromName(stage), checkpoint: checkpoint?.status ?? "missing", reason: checkpoint?.reason ?? null, newest: chain.newest[stage.id]?.id ?? null };
         });
-        out.json({ v: 1, pipeline: pipeline.file, root: pipeline.root, stages, runs: runs.map(runJson), unreadable });
+        out.json({ v: 1, pipeline: pipeline.file, root: pipeline.root, seed: pipeline.seed, stages, runs: runs.map(runJson), unreadable });
         return;
       }
-      const shown = options.runs ? runs : pipeline.stages.flatMap(({ id }) => chain.newest[id] ?? []);
+      const besides = (stage: string): RunRecord[] => newestBeside(runs, stage, pipeline);
+      const shown = options.runs ? runs : pipeline.stages.flatMap(({ id }) => [...runs.filter((run) => run.id === chain.newest[id]?.id), ...besides(id)]);
+      // A seed is told where it is not the file's.
+      const named = (run: RunRecord, name: string): string => [name, seedLabel(run, pipeline)].filter(Boolean).join(", ");
       const rows = options.runs
-        ? runs.map((run) => runCells(run, run.id, out))
-        : pipeline.stages.map((stage) => {
-            const newest = runs.find((run) => run.stage === stage.id);
+        ? runs.map((run) => runCells(run, named(run, run.id), out))
+        : pipeline.stages.flatMap((stage) => {
+            const newest = runs.find((run) => run.id === chain.newest[stage.id]?.id);
             const checkpoint = chain.checkpoints.find((one) => one.stage === stage.id);
             const name = `M${stage.index} ${stage.id}`;
-            if (!newest) return [name, unreadable.some(({ id }) => stageOfRunId(id) === stage.id) ? out.paint("yellow", "unreadable") : out.paint("dim", "not run yet"), "", "", "", "", "", ""];
-            const cells = runCells(newest, name, out);
+            const beside = besides(stage.id).map((run) => runCells(run, `   ${seedLabel(run, pipeline)}`, out));
+            if (!newest) return [[name, unreadable.some(({ id }) => stageOfRunId(id) === stage.id) ? out.paint("yellow", "unreadable") : out.paint("dim", "not run yet"), "", "", "", "", "", ""], ...beside];
+            const cells = runCells(newest, named(newest, name), out);
             if (checkpoint?.status === "stale" && newest.state.status === "done") cells[1] = out.paint("yellow", "stale");
-            return cells;
+            return [cells, ...beside];
           });
       if (shown.length === 0 && options.runs) out.print(`No runs yet in ${pipeline.root}: start with \`seesaw run --all\`.`);
       else {
@@ -55,11 +60,11 @@ export function addStatus(program: Command, contextOf: ContextOf): void {
         out.print(table(columns.map((column) => names[column] ?? ""), rows.map((row) => columns.map((column) => row[column] ?? "")), { right, out }));
       }
       for (const checkpoint of chain.checkpoints) if (checkpoint.status === "stale") out.note(out.paint("yellow", `${checkpoint.label}: ${checkpoint.reason ?? "stale"}`));
-      for (const run of shown as RunRecord[]) for (const line of remoteNotes(run, Date.now() / 1000)) out.note(out.paint("yellow", line));
-      for (const run of shown as RunRecord[]) {
-        if (!isActive(run) && run.state.status !== "done") out.note(`${run.stage}: ${oneLine(reasonText(run.state.reason), 400)} \`seesaw run ${run.stage} --resume\` goes on with it.`);
+      for (const run of shown) for (const line of remoteNotes(run, Date.now() / 1000)) out.note(out.paint("yellow", line));
+      for (const run of shown) {
+        if (!isActive(run) && run.state.status !== "done") out.note(`${run.stage}: ${oneLine(reasonText(run.state.reason), 400)} \`seesaw run ${run.stage} --resume${isBeside(run, pipeline) ? ` --seeds ${run.spec.seed}` : ""}\` goes on with it.`);
       }
-      for (const run of shown as RunRecord[]) {
+      for (const run of shown) {
         if (run.state.badLines > 0) out.note(out.paint("yellow", `${run.id}: ${formatPlural(run.state.badLines, "line")} of its journal cannot be read; what they said is missing here.`));
       }
       const gone = [...new Set(runs.map(({ stage }) => stage))].filter((stage) => !pipeline.stages.some(({ id }) => id === stage));
@@ -126,6 +131,7 @@ export function runJson({ id, stage, dir, spec, state }: RunRecord): object {
     dir,
     status: state.status,
     attempt: state.attempt,
+    seed: spec.seed,
     start: spec.start,
     fingerprint: spec.fingerprint,
     created: spec.created,

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { RunRecord } from "../storage/runs/runStore.ts";
 import { followRun } from "../targets/followRun.ts";
-import { isActive } from "../targets/launcher.ts";
+import { isActive } from "../targets/standing.ts";
 import { AppError } from "../util/errors.ts";
 import { chooseRun } from "./runChoice.ts";
 import type { ContextOf } from "./context.ts";
@@ -25,7 +25,7 @@ export function addStop(program: Command, contextOf: ContextOf): void {
       const chosen = named === undefined ? active : [await chooseRun(services, pipeline, named)];
       const first = chosen[0];
       if (!first) throw new AppError("not-found", "Nothing runs here.");
-      if (chosen.length > 1 && !options.all) throw new AppError("usage", `Several stages run (${chosen.map(({ stage }) => stage).join(", ")}): name one, or give --all.`);
+      if (chosen.length > 1 && !options.all) throw new AppError("usage", `Several runs are under way (${chosen.map(({ id }) => id).join(", ")}): name one, or give --all.`);
       const ended: RunRecord[] = [];
       for (const run of chosen) {
         await services.launcher.stopRun(pipeline.root, run.id, context.startOptions(undefined));

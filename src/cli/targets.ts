@@ -6,31 +6,37 @@ import type { TargetReport } from "../protocol/remote.ts";
 import { AppError } from "../util/errors.ts";
 import { didYouMean } from "../util/nearest.ts";
 import { shellText } from "../util/shellText.ts";
+import { cleanTarget } from "./cleanTarget.ts";
 import type { CommandContext, ContextOf } from "./context.ts";
 import { exitCodes } from "./exitCodes.ts";
 import { padTo, table, textWidth, type Output } from "./output.ts";
 
 const help = `
 \`seesaw targets\` lists what seesaw.yaml names and contacts nothing. \`check\` asks each target for its Python, packages,
-GPUs, queue and disk; it never asks for a password, and gives up after a minute and a half.
+GPUs, queue and disk; it never asks for a password, and gives up after a minute and a half. \`clean\` shows which runs of this
+workspace, data, models and runners on a target nobody needs any more, and removes them once you say yes.
 
 Examples:
   seesaw targets                  what there is, and which stages run on it
   seesaw targets check            all of them; exit code 1 when something is missing
   seesaw targets check cluster    one
-  seesaw targets check --json`;
+  seesaw targets check --json
+  seesaw targets clean cluster    what could go there, with sizes and reasons; asks before it removes anything
+  seesaw targets clean cluster --yes`;
 
 export function addTargets(program: Command, contextOf: ContextOf): void {
   program
     .command("targets")
-    .argument("[check]", "`check`: ask them what they have, and say what is missing")
-    .argument("[name...]", "targets to check; default: all")
+    .argument("[verb]", "`check`: ask them what they have, and say what is missing; `clean`: remove what nobody needs")
+    .argument("[name...]", "targets to check (default: all), or the one to clean")
+    .option("-y, --yes", "with `clean`: do not ask")
     .description("the machines that stages run on, and whether a stage could be started there")
     .addHelpText("after", help)
-    .action(async (verb: string | undefined, names: string[], _options: object, command: Command) => {
+    .action(async (verb: string | undefined, names: string[], { yes }: { yes?: boolean }, command: Command) => {
       const context = contextOf(command);
       const pipeline = await context.pipeline();
       if (verb === undefined) return list(context, pipeline);
+      if (verb === "clean") return cleanTarget(context, pipeline, names, yes === true);
       if (verb !== "check") throw new AppError("usage", `There is no \`seesaw targets ${verb}\`. To see what ${verb} has: \`seesaw targets check ${verb}\`.`);
       await check(context, pipeline, names);
     });

@@ -64,7 +64,7 @@ export interface HostServices {
   weights: { drift: WeightsHost["drift"] };
   confirmer: ConfirmHost["confirmer"];
   /** Asks targets what they have; loads their adapters on first use. */
-  targetDesk: Pick<TargetDesk, "check" | "loginArgv">;
+  targetDesk: Pick<TargetDesk, "check" | "loginArgv" | "cleaning" | "clean">;
   /** Follows runs on other machines. */
   remotes: RunsElsewhere;
   /** Loads what an arena needs on first use. */
@@ -88,6 +88,7 @@ export interface Host extends RunCommandHost {
   remoteRuns: RemoteRuns;
   /** The ssh command that logs in to a host in a terminal. */
   loginArgv(host: string): Promise<string[]>;
+  targetDesk: Pick<TargetDesk, "cleaning" | "clean">;
   rows: RowSurfaces;
   live: LiveScoring;
   /** For what is exported and told to agents. */
@@ -104,12 +105,12 @@ export interface Host extends RunCommandHost {
   ready: Promise<void>;
 }
 
-const actionCommands: Record<DriftAction, CommandId> = { runStage: "seesaw.runStage", openPipeline: "seesaw.openPipeline", showLog: "seesaw.showLog" };
+const actionCommands: Record<DriftAction, CommandId> = { runStage: "seesaw.runStage", openPipeline: "seesaw.openPipeline", showLog: "seesaw.showLog", openReportCard: "seesaw.openReportCard" };
 
 /** Builds the surfaces in the order in which they need each other. Nothing is read or started before this returns. */
 export function createHost(services: HostServices, log: LogChannel, extension: vscode.Uri, secrets: vscode.SecretStorage, store: DisposableStore): Host {
   const pipelines = store.add(new WorkspacePipelines(log));
-  const model = store.add(new WorkspaceModel(pipelines, services.runs, log, () => services.reportCard()));
+  const model = store.add(new WorkspaceModel(pipelines, services.runs, log, () => services.reportCard(), (runs) => services.flagFacts(runs)));
   const cache = store.add(new TraceCache());
   const driftHost: DriftHost = {
     views: () => model.views(),
@@ -242,6 +243,7 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
     targets,
     remoteRuns,
     loginArgv: (machine) => services.targetDesk.loginArgv(machine),
+    targetDesk: services.targetDesk,
     rows,
     live,
     openDriftSession: (post) => new DriftSession(driftHost, post),

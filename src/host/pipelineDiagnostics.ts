@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
 import type { Diagnostic, SourceRange } from "../domain/pipeline/pipelineModel.ts";
 import { diagnosticCollectionName } from "../ids.ts";
-import { t } from "../util/l10n.ts";
+import { reportCardLink } from "./flags/flagFacts.ts";
 import { flagFindings, type FlagFinding } from "./pipelineFile/flagFindings.ts";
 import type { WorkspaceModel } from "./workspaceModel.ts";
 
@@ -51,7 +51,7 @@ function toVscode(finding: Diagnostic | FlagFinding, reportCard: vscode.Uri): vs
   diagnostic.code = finding.code;
   if ("probes" in finding) {
     const at = (uri: vscode.Uri, message: string): vscode.DiagnosticRelatedInformation => new vscode.DiagnosticRelatedInformation(new vscode.Location(uri, new vscode.Position(0, 0)), message);
-    const related = [...(finding.probes === null ? [] : [at(vscode.Uri.file(finding.probes.file), finding.probes.message)]), ...(finding.hasCard ? [at(reportCard, t("How often this detector is wrong, and how far ahead it is"))] : [])];
+    const related = [...(finding.probes === null ? [] : [at(vscode.Uri.file(finding.probes.file), finding.probes.message)]), ...(finding.hasCard ? [at(reportCard, reportCardLink())] : [])];
     if (related.length > 0) diagnostic.relatedInformation = related;
   }
   return diagnostic;

@@ -49,7 +49,7 @@ export function judge(queue: QueueFile, file: string, runs: readonly RunRecord[]
 export function takeBack(queue: QueueFile, file: string, starting: StartingStage, runs: readonly RunRecord[]): void {
   if (queue.starting?.since !== starting.since) return;
   const { stage, t, resume, since } = starting;
-  const mine = runs.filter((one) => one.stage === stage && ownerOf(one) === file);
+  const mine = runs.filter((one) => one.stage === stage && ownerOf(one) === file && (resume !== null || one.spec.file_seed === undefined)); // `--seeds` starts its own
   const run = mine.find(({ id, spec, state }) => (resume === null ? spec.created >= since - 1 : id === resume && (state.endedAt ?? 0) >= since));
   queue.starting = null;
   if (run !== undefined) wait(queue, file, run.dir, stage);

@@ -290,7 +290,7 @@ export class RunQueue implements QueueView {
       await this.deps.refresh();
       await this.read();
       const live = this.live();
-      const same = live.find((run) => run.stage === item.stage && ownerOf(run) === item.file);
+      const same = live.find((run) => run.stage === item.stage && ownerOf(run) === item.file && run.spec.file_seed === undefined);
       if (same !== undefined && entry === null) throw new AppError("already-running", t("Stage `{0}` is already running as {1}.", item.stage, same.id));
       const also = [...this.seen].some(([file, { starting }]) => file !== item.file && starting !== null && store.owns(starting) === "other");
       free = live.length === 0 && !also && this.outside.length === 0;

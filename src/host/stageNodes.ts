@@ -1,13 +1,15 @@
 import { fromName, type ChainCheckpoint, type ChainRun } from "../domain/run/chain.ts";
-import { flagCardText, unreadReplay } from "../domain/run/flagCard.ts";
+import { raisedAt } from "../domain/run/flagEpisode.ts";
 import { flagText, flagTitle } from "../domain/run/flagText.ts";
+import { seedLabel } from "../domain/run/seedOf.ts";
 import { formatBytes, formatPlural } from "../domain/format.ts";
 import type { Stage } from "../domain/pipeline/pipelineModel.ts";
-import type { RunStatus } from "../domain/run/runState.ts";
+import type { FlagRecord, RunStatus } from "../domain/run/runState.ts";
 import type { Split } from "../protocol/runSpec.ts";
 import type { TreeContext } from "../ids.ts";
 import { t } from "../util/l10n.ts";
 import { joinPath } from "../util/paths.ts";
+import { factLines, factsOf, fullHover } from "./flags/flagFacts.ts";
 import type { PipelineView } from "./workspaceModel.ts";
 import { emptyQueue, queueNote, queuePosition, type QueueView } from "./runQueue.ts";
 import { endText, isLive, isResumable, runLine, statusWords, whereLines } from "./runWords.ts";
@@ -35,6 +37,8 @@ export interface StageNode {
   description: string;
   /** Sentences, one a line. */
   tooltip: string;
+  /** The same as Markdown of our own making, where there is more to it than sentences; made when somebody points at it. */
+  hover?: () => Promise<string>;
   icon: { name: string; color?: string };
   context: TreeContext;
   children: StageNode[];
@@ -96,20 +100,26 @@ function stageNode(view: PipelineView, stage: Stage, queue: QueueView): StageNod
     context: live ? "stage.live" : position === null ? "stage" : queue.paused === null ? "stage.queued" : "stage.paused",
     target,
     children: [
-      ...raised.map((flag) =>
-        node(view, `${stage.id}/flag/${flag.id}`, {
-          label: flagTitle(flag),
-          description: t("since step {0}", flag.step),
-          tooltip: newest === null ? flagText(flag, stage.id) : `${flagText(flag, stage.id)}\n${flagCardText({ flag, run: newest, runs: view.listing.runs, card: view.card ?? null, replay: unreadReplay(newest) })}`,
-          icon: { name: flag.state === "confirmed" ? "arrow-down" : "warning", color: flag.state === "confirmed" ? "list.errorForeground" : "list.warningForeground" },
-          context: "note",
-          target: { ...target, skill: flag.skill, split: flag.split },
-          opens: "drift",
-        }),
-      ),
+      ...(newest === null ? [] : raised.map((flag) => flagNode(view, stage, newest, flag))),
       ...runs.map((run) => runNode(view, run, run.id === checkpoint?.run?.id ? checkpoint.label : null)),
     ],
-    expanded: live,
+    expanded: live || runs.some((run) => isLive(run.state.status)),
+  });
+}
+
+function flagNode(view: PipelineView, stage: Stage, run: ChainRun, flag: FlagRecord): StageNode {
+  const facts = factsOf(view, run, flag);
+  const confirmed = flag.state === "confirmed";
+  const checked = view.checked?.(run, flag.skill) ?? null;
+  return node(view, `${stage.id}/flag/${flag.id}`, {
+    label: flagTitle(flag),
+    description: [t("since step {0}", raisedAt(run, flag.id) ?? flag.step), ...(checked === null ? [] : [checked.found.confirmed ? t("confirmed on {0}", formatPlural(checked.found.n, "prompt")) : t("not confirmed on {0}", formatPlural(checked.found.n, "prompt"))])].join(" · "),
+    tooltip: `${flagText(flag, stage.id)}\n${factLines(facts)}`,
+    hover: () => fullHover([flagText(flag, stage.id)], view, run, flag),
+    icon: { name: confirmed ? "arrow-down" : "warning", color: confirmed ? "list.errorForeground" : "list.warningForeground" },
+    context: "note",
+    target: { stage: stage.id, run: run.id, skill: flag.skill, split: flag.split },
+    opens: "drift",
   });
 }
 
@@ -132,7 +142,7 @@ function runNode(view: PipelineView, run: ChainRun, label: string | null): Stage
     children.push(node(view, `${run.id}/warning/${index}`, { label: warning.message, tooltip: text, icon: { name: "warning", color: "list.warningForeground" }, context: "note", target }));
   }
   return node(view, run.id, {
-    label: startTime(run),
+    label: [startTime(run), view.pipeline === null ? null : seedLabel(run, view.pipeline)].filter(Boolean).join(" · "),
     description: runLine(state),
     tooltip: [run.id, statusWords[state.status], endText(state), ...whereLines(state)].filter(Boolean).join("\n"),
     icon: statusIcon(state.status),

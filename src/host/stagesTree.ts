@@ -3,7 +3,7 @@ import type { ViewId } from "../ids.ts";
 import { t } from "../util/l10n.ts";
 import type { QueueView } from "./runQueue.ts";
 import { stageNodes, type StageNode } from "./stageNodes.ts";
-import { treeItem } from "./treeItem.ts";
+import { resolveItem, treeItem } from "./treeItem.ts";
 import type { WorkspaceModel } from "./workspaceModel.ts";
 
 /** The words of a live run change at most so often, in ms: every redraw takes the buttons of a row from under the mouse. */
@@ -30,6 +30,10 @@ export class StagesTree implements vscode.TreeDataProvider<StageNode>, vscode.Di
 
   getChildren(parent?: StageNode): StageNode[] {
     return parent?.children ?? this.nodes;
+  }
+
+  resolveTreeItem(item: vscode.TreeItem, node: StageNode): Promise<vscode.TreeItem> {
+    return resolveItem(item, node);
   }
 
   getTreeItem(node: StageNode): vscode.TreeItem {

@@ -1,13 +1,17 @@
 import * as vscode from "vscode";
 import { readSetting } from "../config.ts";
-import { buildChain, type Chain } from "../domain/run/chain.ts";
+import { buildChain, type Chain, type ChainRun } from "../domain/run/chain.ts";
 import type { Diagnostic, Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import { withoutWatch } from "../domain/run/flagEpisode.ts";
 import type { RunListing, RunStore } from "../storage/runs/runStore.ts";
 import type { SettingKey } from "../ids.ts";
 import type { ReportCard } from "../protocol/reportCard.ts";
+import type { FlagFacts, ReplayFact } from "../domain/run/flagCard.ts";
+import type { FlagRecord } from "../domain/run/runState.ts";
 import { messageOf } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
+import { CheckedFlags, type CheckedFlag } from "./flags/checkedFlags.ts";
+import { ReplayFacts } from "./flags/replayFacts.ts";
 import { isLive } from "./runWords.ts";
 import type { PipelineFile, WorkspacePipelines } from "./workspacePipelines.ts";
 
@@ -24,6 +28,12 @@ export interface PipelineView {
   chain: Chain | null;
   /** What is known of the detector; absent or null: nothing. */
   card?: ReportCard | null;
+  /** What replay did for the rows that a flag names; absent, or undefined: not read. */
+  replay?(run: ChainRun, flag: FlagRecord): ReplayFact | undefined;
+  /** Somebody looks at a flag of the run: resolves when `replay` knows what can be known. */
+  lookUp?(run: ChainRun): Promise<void>;
+  /** What a person had checked on further prompts; absent, or null: nothing. */
+  checked?(run: ChainRun, skill: string): CheckedFlag | null;
 }
 
 const noRuns: RunListing = { runs: [], unreadable: [] };
@@ -45,9 +55,14 @@ export class WorkspaceModel implements vscode.Disposable {
   private readonly log: Log;
   private readonly reportCard: () => Promise<ReportCard | null>;
   private card: Promise<ReportCard | null> | null = null;
+  private readonly replay: ReplayFacts;
+  readonly checked: CheckedFlags;
 
-  constructor(pipelines: WorkspacePipelines, runs: RunStore, log: Log, reportCard: () => Promise<ReportCard | null>) {
+  constructor(pipelines: WorkspacePipelines, runs: RunStore, log: Log, reportCard: () => Promise<ReportCard | null>, flagFacts: (runs: readonly ChainRun[]) => Promise<FlagFacts>) {
     this.reportCard = reportCard;
+    const changed = (): void => void (this.disposed || this.changed.fire());
+    this.replay = new ReplayFacts(flagFacts, changed, log);
+    this.checked = new CheckedFlags(changed, log);
     this.pipelines = pipelines;
     this.runs = runs;
     this.log = log;
@@ -122,7 +137,7 @@ export class WorkspaceModel implements vscode.Disposable {
     const card = await (this.card ??= this.reportCard());
     if (!readSetting("seesaw.flags.watch", file.uri)) listing = { ...listing, runs: listing.runs.map((run) => withoutWatch(run, card)) };
     const chain = shown === null ? null : buildChain(shown, listing.runs);
-    return { uri: file.uri, label: file.label, pipeline, shown, diagnostics, listing, chain, card };
+    return { uri: file.uri, label: file.label, pipeline, shown, diagnostics, listing, chain, card, replay: (run, flag) => this.replay.of(run, flag), lookUp: (run) => this.replay.look(run), checked: (run, skill) => this.checked.of(run, skill) };
   }
 
   private watchRoots(views: readonly PipelineView[]): void {

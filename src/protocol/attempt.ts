@@ -12,6 +12,8 @@ export interface AttemptSpec {
   /** True: the training dies with its agent (Slurm, Ray). */
   fate: boolean;
   run: string;
+  /** Run before the training, on every machine of the job: `seesaw_runner.node_check`. Where what was checked before the start is true of another machine only. */
+  check?: string[];
 }
 
 export interface StartedFile {

@@ -47,6 +47,14 @@ export interface JobRef {
   nonce: string;
 }
 
+/** Which task of a scheduler's job array an attempt is. All tasks were asked for at once, so one that is known vouches for the others. */
+export interface ArrayTask {
+  /** The array's own nonce, in its comment; the attempt's is this one, `_` and the task. */
+  nonce: string;
+  name: string;
+  task: number;
+}
+
 /** One attempt, as far as its submission is known here. `submitting`: asked for, no answer yet; looked up by nonce before anything is asked again. */
 export interface RemoteAttempt {
   attempt: number;
@@ -55,6 +63,8 @@ export interface RemoteAttempt {
   job: JobRef | null;
   /** Seconds since 1970, on this machine's clock; for people, never to decide anything. */
   asked: number | null;
+  /** Absent: a job of its own. */
+  array?: ArrayTask;
 }
 
 /** `<run folder>/remote.json`: where the run really is. Written by whoever starts or resumes it. */
@@ -80,6 +90,8 @@ export interface SchedulerWord {
   /** Only where `ended`: how, as far as the scheduler knows. Never "done": that only exit.json can say. */
   end?: "exited" | "failed" | "cancelled" | "time-limit" | "preempted" | "node-failure" | "out-of-memory" | "unknown";
   reason: string | null;
+  /** Only where `ended`: the sentence with which the job itself gave up before an agent began. */
+  said?: string;
   /** How often the scheduler started it again. */
   restarts?: number;
   nodes?: string | null;

@@ -194,6 +194,8 @@ export interface RunSpec {
   adapter: Record<string, unknown> | null;
   launch: LaunchSpec;
   seed: number;
+  /** The seed that `seesaw.yaml` had when this run was asked for with another one; absent else. Such a run stands beside the chain. */
+  file_seed?: number;
   save_every: number | null;
   skills: SkillSpec[];
   probe: ProbeSpec;

@@ -44,7 +44,7 @@ export type FromWebview =
   | { type: "error"; message: string };
 
 /** What an empty or error state may offer. Each is one command of the extension. */
-export type DriftAction = "runStage" | "openPipeline" | "showLog";
+export type DriftAction = "runStage" | "openPipeline" | "showLog" | "openReportCard";
 
 /** `"start"`: every checkpoint against the one its stage started from. Otherwise a checkpoint label (`M1`) for all. */
 export type DriftReference = string;
@@ -135,7 +135,10 @@ export interface DriftChart {
   ownStage: string | null;
   stages: { stage: string; label: string; from: number; to: number }[];
   splits: { split: Split; accuracy: ChartPoint[]; logprob: ChartPoint[] }[];
-  flags: { x: number; state: FlagState; title: string; text: string }[];
+  /** `facts`: what a raised flag means. */
+  flags: { x: number; state: FlagState; title: string; text: string; facts: { label: string; text: string }[] }[];
+  /** There is a report card to open. */
+  card: boolean;
 }
 
 /** Accuracy as a share with its 95 % interval, or the mean change of the reference answers' log-probability since M0, in nats. */

@@ -1,7 +1,7 @@
 import type { RunRecord, RunStore } from "../storage/runs/runStore.ts";
 import { AppError } from "../util/errors.ts";
 import { t } from "../util/l10n.ts";
-import { isActive } from "./launcher.ts";
+import { isActive } from "./standing.ts";
 import { sleep } from "./sleep.ts";
 import type { RemoteWatch } from "./remote/remoteWatch.ts";
 

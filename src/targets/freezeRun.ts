@@ -25,6 +25,7 @@ export interface StagePlan {
   skills: SkillSpec[];
   replay: ReplaySpec | null;
   models: Record<string, ModelSpec>;
+  seed: number;
   fingerprint: string;
 }
 
@@ -34,8 +35,11 @@ export function checkpointOf(chain: Chain, stage: string | null): ChainCheckpoin
   return checkpoint && checkpoint.status !== "missing" ? checkpoint : null;
 }
 
-/** Reads and hashes everything stage `stageId` would start from. AppError("not-finished") when its parent has not run. */
-export async function planStage(pipeline: Pipeline, stageId: string, chain: Chain, hasher: FileHasher): Promise<StagePlan> {
+/**
+ * Reads and hashes everything stage `stageId` would start from, the same whatever its own seed.
+ * AppError("not-finished") when its parent has not run.
+ */
+export async function planStage(pipeline: Pipeline, stageId: string, chain: Chain, hasher: FileHasher, seed = pipeline.seed): Promise<StagePlan> {
   const stage = stageOf(pipeline, stageId);
   const { start, weightsHash, startNote } = await startOf(pipeline, stage, chain, hasher);
   const skills = skillSpecs(pipeline);
@@ -65,7 +69,7 @@ export async function planStage(pipeline: Pipeline, stageId: string, chain: Chai
       adapter: stage.adapter,
       launch: launchMark(stage.launch, hashOf(config)),
       env: stage.env,
-      seed: pipeline.seed,
+      seed,
       save_every: stage.save_every,
       data: hashOf(stage.data),
       start: weightsHash,
@@ -83,7 +87,7 @@ export async function planStage(pipeline: Pipeline, stageId: string, chain: Chai
       })),
     }),
   );
-  return { stage, start, weightsHash, startNote, inputs, skills, replay, models, fingerprint };
+  return { stage, start, weightsHash, startNote, inputs, skills, replay, models, seed, fingerprint };
 }
 
 /** The frozen spec of a run, as run.json holds it. */
@@ -110,7 +114,8 @@ export function freezeRun(
     models: plan.models,
     adapter: stage.adapter,
     launch: stage.launch,
-    seed: pipeline.seed,
+    seed: plan.seed,
+    ...(plan.seed !== pipeline.seed && { file_seed: pipeline.seed }),
     save_every: stage.save_every,
     skills: plan.skills,
     probe: stage.probe,

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { mkdir, rename, rm } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { buildChain } from "../domain/run/chain.ts";
 import type { Diagnostic, Pipeline, Target } from "../domain/pipeline/pipelineModel.ts";
-import type { RunStatus } from "../domain/run/runState.ts";
+import type { SeedList } from "../domain/pipeline/seedList.ts";
 import type { AttemptProbe, AttemptSpec } from "../protocol/attempt.ts";
 import type { PredictedCost, RunSpec } from "../protocol/runSpec.ts";
 import { attemptName, runsFolder, type RunRecord, type RunStore } from "../storage/runs/runStore.ts";
@@ -12,7 +12,7 @@ import { AppError, messageOf } from "../util/errors.ts";
 import { t } from "../util/l10n.ts";
 import type { Log } from "../util/log.ts";
 import { version } from "../util/version.ts";
-import { checkpointOf, freezeRun, planStage, stageOf, type StagePlan } from "./freezeRun.ts";
+import { freezeRun, planStage, stageOf, type StagePlan } from "./freezeRun.ts";
 import type { FileHasher } from "./hashFiles.ts";
 import { LocalTarget, diskError, writeJson } from "./local.ts";
 import { preflight } from "./preflight.ts";
@@ -21,9 +21,12 @@ import type { Description, Progress } from "./remote/port.ts";
 import { readRemote, weightsAway } from "./remote/remoteFolder.ts";
 import type { RemoteLauncher, RemoteStart } from "./remote/remoteLauncher.ts";
 import type { RemoteTargets } from "./remote/targets.ts";
-import { newRunId } from "./runId.ts";
+import { newRunId, newRunIds } from "./runId.ts";
 import { attemptEnv, recipeArgv } from "./runnerEnv.ts";
+import { mustBeValid } from "./pipelineFile.ts";
 import { lockStage } from "./stageLock.ts";
+import { alreadyRunning, isActive, standing } from "./standing.ts";
+import { attemptNumbers, dropUnborn } from "./unborn.ts";
 
 /** Where to look for Python beyond what the pipeline itself says. */
 export type PythonHints = Pick<PythonRequest, "explicit" | "fromHost" | "top">;
@@ -33,6 +36,8 @@ export interface StartOptions {
   trusted: boolean;
   python?: PythonHints;
   signal?: AbortSignal;
+  /** The run's seed, where it is not the file's: such a run stands beside the chain. */
+  seed?: number;
   /** Told what is copied from or to another machine, in bytes; `total` 0: something that has no bytes. */
   onCopy?: Progress;
 }
@@ -56,12 +61,6 @@ export interface StageOutlook {
   active: RunRecord | null;
 }
 
-const activeStatuses: ReadonlySet<RunStatus> = new Set<RunStatus>(["queued", "unreachable", "starting", "running", "stopping", "orphan"]);
-
-export function isActive(run: RunRecord): boolean {
-  return activeStatuses.has(run.state.status);
-}
-
 /** Starts, resumes and stops runs. What it decides is in the run folder; it keeps no state of its own. */
 export class Launcher {
   private readonly runnerDir: string;
@@ -82,19 +81,12 @@ export class Launcher {
     this.targets = deps.targets ?? null;
   }
 
-  /** Reads and hashes the stage's inputs and says whether it is up to date or running. */
-  async outlook(pipeline: Pipeline, stageId: string): Promise<StageOutlook> {
+  /** Reads and hashes the stage's inputs and says whether it is up to date or running, with this seed. */
+  async outlook(pipeline: Pipeline, stageId: string, seed = pipeline.seed): Promise<StageOutlook> {
     const { runs } = await this.runs.list(pipeline.root);
     const chain = buildChain(pipeline, runs);
-    const plan = await planStage(pipeline, stageId, chain, this.hasher);
-    // Same inputs, and from the same run of the stage before: what the chain shows as ready and what is skipped agree.
-    const now = checkpointOf(chain, stageId);
-    const current = now?.status === "ready" && now.run?.spec.fingerprint === plan.fingerprint && now.run.spec.start.run === plan.start.run;
-    return {
-      plan,
-      upToDate: current ? (runs.find(({ id }) => id === now.run?.id) ?? null) : null,
-      active: runs.find((run) => run.stage === stageId && isActive(run)) ?? null,
-    };
+    const plan = await planStage(pipeline, stageId, chain, this.hasher, seed);
+    return { plan, ...standing(pipeline, plan, chain, runs) };
   }
 
   /**
@@ -118,16 +110,20 @@ export class Launcher {
 
   /**
    * Exactly what starting a stage would do, without doing any of it: commands, files, the job script. Works before anything
-   * of ours is on the target. A stage that cannot be started yet is AppError("not-finished"), as in `startStage`.
+   * of ours is on the target. A stage that cannot be started yet is AppError("not-finished"), as in `startStage`. `seeds`: those
+   * of a target that starts several at once; else it is told of the first.
    */
-  async describeStage(pipeline: Pipeline, diagnostics: readonly Diagnostic[], stageId: string, options: StartOptions): Promise<Description> {
+  async describeStage(pipeline: Pipeline, diagnostics: readonly Diagnostic[], stageId: string, options: StartOptions, { seeds, limit }: SeedList = { seeds: [options.seed ?? pipeline.seed], limit: null }): Promise<Description> {
     this.mustTrust(options, pipeline.root);
     mustBeValid(diagnostics);
-    const { plan } = await this.outlook(pipeline, stageId);
+    const { plan } = await this.outlook(pipeline, stageId, seeds[0]);
     const target = this.target(pipeline, stageId);
     const notes = plan.startNote === null ? [] : [plan.startNote];
     if (target.kind !== "local") {
-      const description = await (await this.remote()).describe(this.startOf(pipeline, plan, target, newRunId(stageId), options, { predicted: null, created: Date.now() / 1000 }));
+      const created = Date.now() / 1000;
+      const chosen = this.startsTogether(pipeline, stageId) ? seeds : seeds.slice(0, 1);
+      const starts = newRunIds(stageId, chosen.length).map((id, place) => this.startOf(pipeline, { ...plan, seed: chosen[place] ?? plan.seed }, target, id, options, { predicted: null, created }));
+      const description = await (await this.remote()).describe(starts, limit);
       return { ...description, notes: [...notes, ...description.notes] };
     }
     const python = requirePython(await findPython(this.pythonRequest(pipeline.root, target, options)));
@@ -157,15 +153,15 @@ export class Launcher {
       throw AppError.is(error) ? error : diskError(runsDir, error);
     });
     try {
-      await this.dropUnborn(pipeline.root, stageId);
-      const { plan, active } = await this.outlook(pipeline, stageId);
+      await dropUnborn(this.runs, pipeline.root, stageId, this.log);
+      const { plan, active } = await this.outlook(pipeline, stageId, options.seed);
       if (active) throw alreadyRunning(active);
       const target = this.target(pipeline, stageId);
       const created = await this.now(pipeline.root);
       const predicted = await this.expected(pipeline, stageId);
       if (target.kind !== "local") {
-        const started = await (await this.remote()).start(this.startOf(pipeline, plan, target, id, options, { predicted, created }), options);
-        return { ...started, notes: [...(plan.startNote === null ? [] : [plan.startNote]), ...started.notes] };
+        const [started] = await (await this.remote()).start([this.startOf(pipeline, plan, target, id, options, { predicted, created })], options);
+        return noted(started as StartedRun, plan);
       }
       const python = requirePython(await findPython(this.pythonRequest(pipeline.root, target, options)));
       const brought = await this.bringHere(pipeline.root, [plan.start.checkpoint, ...Object.values(plan.models).map(({ checkpoint }) => checkpoint)], options);
@@ -195,6 +191,40 @@ export class Launcher {
         await rm(aside, { recursive: true, force: true });
         throw AppError.is(error) ? error : diskError(aside, error);
       }
+    } finally {
+      await release();
+    }
+  }
+
+  /** Whether the stage's target starts runs of several seeds at once, as one job array. */
+  startsTogether(pipeline: Pipeline, stageId: string): boolean {
+    return this.target(pipeline, stageId).kind === "slurm";
+  }
+
+  /** Starts a stage with several seeds by one job array, where the target `startsTogether`; of one seed, a job like any other. */
+  async startSeeds(pipeline: Pipeline, diagnostics: readonly Diagnostic[], stageId: string, { seeds, limit }: SeedList, options: StartOptions): Promise<StartedRun[]> {
+    this.mustTrust(options, pipeline.root);
+    mustBeValid(diagnostics);
+    const target = this.target(pipeline, stageId);
+    if (target.kind === "local") throw new AppError("internal", t("There is only this machine here."));
+    const runsDir = runsFolder(pipeline.root);
+    const release = await lockStage(runsDir, stageId, newRunId(stageId)).catch((error: unknown) => {
+      throw AppError.is(error) ? error : diskError(runsDir, error);
+    });
+    try {
+      await dropUnborn(this.runs, pipeline.root, stageId, this.log);
+      const predicted = await this.expected(pipeline, stageId);
+      const created = await this.now(pipeline.root);
+      const plans: StagePlan[] = [];
+      for (const seed of seeds) {
+        const { plan, active } = await this.outlook(pipeline, stageId, seed);
+        if (active) throw alreadyRunning(active);
+        plans.push(plan);
+      }
+      const ids = newRunIds(stageId, plans.length);
+      const starts = plans.map((plan, place) => this.startOf(pipeline, plan, target, ids[place] ?? "", options, { predicted, created: created + place / 1000 }));
+      const started = await (await this.remote()).start(starts, options, limit);
+      return started.map((run, place) => (place > 0 ? run : noted(run, plans[0] as StagePlan)));
     } finally {
       await release();
     }
@@ -323,23 +353,6 @@ export class Launcher {
     return probe;
   }
 
-  /** Removes run folders whose launcher died before it had started an agent. Only under the stage's lock. */
-  private async dropUnborn(root: string, stage: string): Promise<void> {
-    const runsDir = runsFolder(root);
-    for (const name of await readdir(runsDir)) {
-      if (name.startsWith(`.new-${stage}-`)) await rm(join(runsDir, name), { recursive: true, force: true });
-    }
-    for (const run of (await this.runs.list(root)).runs) {
-      if (run.stage !== stage || run.state.lastSeq > 0) continue;
-      // What was asked for on another machine may be there: only its target can tell, and its supervisor asks.
-      if ((await readRemote(run.dir))?.attempts.some(({ state }) => state !== "prepared") === true) continue;
-      const attempts = await attemptNumbers(run.dir);
-      if (attempts.length > 1 || existsSync(join(run.dir, attemptName(1), "claim"))) continue;
-      this.log.warn(`Removed ${run.dir}: its start was interrupted before anything ran.`);
-      await rm(run.dir, { recursive: true, force: true });
-    }
-  }
-
   private target(pipeline: Pipeline, stageId: string): Target {
     const stage = stageOf(pipeline, stageId);
     const target = pipeline.targets.find((candidate) => candidate.id === stage.on);
@@ -372,19 +385,6 @@ export class Launcher {
   }
 }
 
-function mustBeValid(diagnostics: readonly Diagnostic[]): void {
-  const errors = diagnostics.filter((diagnostic) => diagnostic.severity === "error");
-  if (errors.length === 0) return;
-  const lines = errors.map(({ file, range, message }) => `${file}:${range.line}:${range.column}: ${message}`);
-  throw new AppError("bad-pipeline", lines.join("\n"));
-}
-
-function alreadyRunning(run: RunRecord): AppError {
-  return new AppError("already-running", t("Stage `{0}` is already running as {1} ({2}): wait for it, or stop it with `seesaw stop {0}`.", run.stage, run.id, run.state.status));
-}
-
-/** Numbers of the attempt folders, ascending. */
-async function attemptNumbers(dir: string): Promise<number[]> {
-  const names = await readdir(dir);
-  return names.flatMap((name) => /^attempt-(\d{4})$/.exec(name)?.[1] ?? []).map(Number).sort((a, b) => a - b);
+function noted(run: StartedRun, { startNote }: StagePlan): StartedRun {
+  return { ...run, notes: [...(startNote === null ? [] : [startNote]), ...run.notes] };
 }

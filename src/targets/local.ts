@@ -1,4 +1,5 @@
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { constants } from "node:os";
 import { basename, dirname, join } from "node:path";
 import type { AttemptProbe, AttemptSpec } from "../protocol/attempt.ts";
 import { AppError, messageOf } from "../util/errors.ts";
@@ -126,12 +127,19 @@ export function systemWords(error: NodeJS.ErrnoException): string {
   return words[error.code ?? ""]?.() ?? error.code ?? error.message;
 }
 
+/** Whether a person's disk quota is used up. Node has no name for it: the code is UNKNOWN, only the number tells. */
+export function isQuota({ code, errno }: NodeJS.ErrnoException): boolean {
+  return code === "EDQUOT" || (errno !== undefined && errno === -constants.errno.EDQUOT);
+}
+
 /** A failed write as a sentence. */
 export function diskError(path: string, error: unknown): AppError {
   const code = (error as NodeJS.ErrnoException).code;
-  if (code === "ENOSPC" || code === "EDQUOT") {
-    const what = code === "ENOSPC" ? t("the disk is full") : t("your quota is used up");
-    return new AppError("disk-full", t("{0} could not be written: {1}. Free some space and try again.", path, what), { cause: error });
+  if (isQuota(error as NodeJS.ErrnoException)) {
+    return new AppError("disk-full", t("{0} could not be written: your disk quota is used up (`quota -s` shows it, on Lustre `lfs quota`). Free some space and try again.", path), { cause: error });
+  }
+  if (code === "ENOSPC") {
+    return new AppError("disk-full", t("{0} could not be written: {1}. Free some space and try again.", path, t("the disk is full")), { cause: error });
   }
   if (code === "EACCES" || code === "EROFS" || code === "EPERM") {
     return new AppError("not-writable", t("{0} could not be written: this folder is read-only for you.", path), { cause: error });

@@ -62,3 +62,11 @@ export function requirePipeline({ file, pipeline, diagnostics }: LoadedPipeline)
   const lines = errors.map((problem) => `${problem.file}:${problem.range.line}:${problem.range.column}: ${problem.message}`);
   throw new AppError("bad-pipeline", lines.join("\n") || t("{0} is no pipeline.", file));
 }
+
+/** AppError("bad-pipeline") that lists the errors with line and column, where there are any. */
+export function mustBeValid(diagnostics: readonly Diagnostic[]): void {
+  const errors = diagnostics.filter((diagnostic) => diagnostic.severity === "error");
+  if (errors.length === 0) return;
+  const lines = errors.map(({ file, range, message }) => `${file}:${range.line}:${range.column}: ${message}`);
+  throw new AppError("bad-pipeline", lines.join("\n"));
+}

@@ -2,11 +2,14 @@ import { join } from "node:path";
 import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import { targetAddress } from "../domain/targets/targetList.ts";
 import type { ReachReason, TargetReport } from "../protocol/remote.ts";
+import type { CleaningPlan, StoreCleared, StoreItem } from "../protocol/cleaning.ts";
+import type { RunStore } from "../storage/runs/runStore.ts";
 import { AppError } from "../util/errors.ts";
 import { t } from "../util/l10n.ts";
 import type { Log } from "../util/log.ts";
 import type { StartOptions } from "./launcher.ts";
 import { localReport } from "./localReport.ts";
+import type { Cleaning } from "./remote/cleaning.ts";
 import type { RemoteTarget } from "./remote/port.ts";
 import { reachOf } from "./remote/reachError.ts";
 
@@ -16,6 +19,7 @@ export const checkMs = 90_000;
 export interface DeskDeps {
   runnerDir: string;
   log: Log;
+  runs: RunStore;
   /** The target of this name, ready to be asked; loads its adapter. */
   remote(pipeline: Pipeline, target: string): Promise<RemoteTarget>;
 }
@@ -58,6 +62,24 @@ export class TargetDesk {
       if (reason === null) throw error;
       return unreached(reason, (error as Error).message);
     }
+  }
+
+  /** What could be removed from a target, and what stays. Changes nothing there. AppError("untrusted" | "not-found" | "usage" | "unreachable" | "cancelled"). */
+  async cleaning(pipeline: Pipeline, id: string, options: StartOptions): Promise<CleaningPlan> {
+    return (await import("./remote/cleaning.ts")).planCleaning(await this.toClean(pipeline, id, options), options.signal);
+  }
+
+  /** Removes what a person has said yes to, as far as nobody needs it by then. */
+  async clean(pipeline: Pipeline, id: string, items: readonly StoreItem[], options: StartOptions): Promise<StoreCleared> {
+    return (await import("./remote/cleaning.ts")).clean(await this.toClean(pipeline, id, options), items, options.signal);
+  }
+
+  private async toClean(pipeline: Pipeline, id: string, options: StartOptions): Promise<Cleaning> {
+    if (!options.trusted) throw new AppError("untrusted", t("No target of {0} is contacted before you trust this workspace.", pipeline.root));
+    const target = await this.deps.remote(pipeline, id);
+    const settings = pipeline.targets.find((one) => one.id === id);
+    if (settings === undefined || settings.kind === "local") throw new AppError("usage", t("The target `{0}` is this machine: its runs are in {1}, to be removed by hand.", id, join(pipeline.root, ".seesaw", "runs")));
+    return { root: pipeline.root, runs: this.deps.runs, target, settings };
   }
 }
 

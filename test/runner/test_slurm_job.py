@@ -181,3 +181,65 @@ def test_says_what_is_wrong(run, tmp_path):
 
 def test_runs_on_the_oldest_python_we_support():
     ast.parse(Path(JOB).read_text(), feature_version=(3, 8))
+
+
+def task(listed, array, number, raw, restarts=0, attempt=1, **more):
+    """The process of one task of an array, whose list is this file."""
+    return subprocess.Popen(
+        [PYTHON, str(JOB), "--array", str(listed), str(attempt)],
+        env=environ(raw, restarts, SLURM_ARRAY_JOB_ID=str(array), SLURM_ARRAY_TASK_ID=str(number), **more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_a_task_of_an_array_runs_the_run_that_its_list_names_and_prints_there(run, tmp_path):
+    first = run.attempt("--events", "2", fate=True)
+    listed = tmp_path / "runs.json"
+    agent.write_json(str(tmp_path), "runs.json", {"v": 1, "runs": [str(tmp_path / "another"), str(run.path)]})
+    assert finish(task(listed, 40, 1, 42)) == (0, "", "")
+    assert first.json("job.json")["id"] == "40_1" and first.exited()["finished"] == {"kind": "done"}
+    assert first.json("started.json")["job"] == {
+        "SLURM_JOB_ID": "42",
+        "SLURM_RESTART_COUNT": "0",
+        "SLURM_ARRAY_TASK_ID": "1",
+    }
+    # Slurm starts it again under the same number, with whatever id of its own.
+    assert finish(task(listed, 40, 1, 43, restarts=1)) == (0, "", "")
+    assert "attempt 1 is done: nothing is started again" in (run.path / "slurm-40_1.out").read_text()
+    # The array was submitted a second time.
+    assert finish(task(listed, 50, 1, 51))[0] == 0
+    assert "belongs to job 40_1" in (run.path / "slurm-50_1.out").read_text() and folders(run) == ["attempt-0001"]
+
+
+def test_a_task_started_again_goes_on_as_its_own_next_attempt(run, tmp_path):
+    first = run.attempt("--sleep", "600", fate=True)
+    agent.write_json(str(tmp_path), "runs.json", {"v": 1, "runs": [str(run.path)]})
+    before = task(tmp_path / "runs.json", 40, 0, 40)
+    run.processes.append(before)
+    first.started()
+    before.send_signal(signal.SIGUSR1)
+    finish(before)
+    after = task(tmp_path / "runs.json", 40, 0, 40, restarts=1)
+    run.processes.append(after)
+    wait(lambda: read(run, 2, "started.json"), "the second start")
+    assert read(run, 2, "job.json")["id"] == "40_0" and read(run, 2, "spec.json")["nonce"] == f"{first.nonce}.2"
+    after.terminate()
+    finish(after)
+
+
+@pytest.mark.parametrize(
+    ("listed", "number", "says"),
+    [
+        ('{"v": 1, "runs": ["/x"]}', 1, "has 1 runs, but this is task 1"),
+        ('{"v": 1}', 0, "does not say which task is which run"),
+        ('{"v": 1, "runs": "/x"}', 0, "does not say which task is which run"),
+        ("{", 0, "does not say which task is which run"),
+        ('{"v": 1, "runs": ["/x"]}', "", "is no task of one"),
+    ],
+)
+def test_a_list_that_names_no_run_is_said_in_one_sentence(tmp_path, listed, number, says):
+    path = tmp_path / "runs.json"
+    path.write_text(listed)
+    code, out, err = finish(task(path, 40, number, 41))
+    assert code == 1 and says in err and "Traceback" not in err + out

@@ -18,7 +18,7 @@ const wanted = new Set(sources.flatMap((name) => read(name).wanted));
 /** Where nothing may be said to a person that no translation sees. Texts for models (agents) and reports are English. */
 const surfaces = /^(webview\/|src\/(extension|commands)\.ts|src\/host\/(?!agents\/)|src\/domain\/(format\.ts|drift\/|pipeline\/|run\/(flagText|reasonText|chain)\.ts|rows\/(membership|whyNotReplayed)\.ts))/;
 /** What looks like English and is none: lists of classes, HTML, a command's link, and errors that nobody is shown. */
-const noWords = /: (spark quiet|solid second|`flag flag-|`line:|`<!DOCTYPE html>|`<script |`extension:|`no answer within|the window is closing|`\*\*\$\{escapeMarkdown\(probeSetName)/;
+const noWords = /: (spark quiet|solid second|`flag flag-|`line:|`<!DOCTYPE html>|`<script |`extension:|`no answer within|the window is closing|`\*\*\$\{escapeMarkdown\(probeSetName|`\[\$\{escapeMarkdown\(reportCardLink)/;
 /** A sentence of the report and the command line, and the one place that makes its key from a noun. */
 const elsewhere = /flagText\.ts:\d+: (`1 in |`\$\{formatPercent\(alpha\)|`The limits are set)|format\.ts:\d+: a text that is no literal/;
 

@@ -69,7 +69,7 @@ test("context keys: every key of ids.ts is used in a when clause, and every clau
 });
 
 test("tree contexts of the menus are those the tree sets", () => {
-  const contexts = ["pipeline", "stage", "stage.live", "stage.queued", "stage.paused", "run", "run.live", "run.resumable", "checkpoint", "checkpoint.remote", "note", "target", "target.ssh", "target.ray", "problem.check", "problem.login", "problem.token", "problem.file"];
+  const contexts = ["pipeline", "stage", "stage.live", "stage.queued", "stage.paused", "run", "run.live", "run.resumable", "checkpoint", "checkpoint.remote", "note", "target", "target.ssh", "target.slurm", "target.ray", "problem.check", "problem.login", "problem.token", "problem.file"];
   const source = read("src/ids.ts");
   for (const context of contexts) assert.ok(source.includes(`"${context}"`), context);
   for (const { when } of contributes.menus["view/item/context"] ?? []) {

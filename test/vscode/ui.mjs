@@ -21,6 +21,10 @@ async function main() {
     whole: (vsix) => story("whole", vsix, python, spaces),
     queue: (vsix) => story("queue", vsix, python, spaces),
     targets: (vsix) => story("targets", vsix, python, spaces),
+    flags: (vsix) => story("flags", vsix, spaces),
+    confirm: (vsix) => story("confirm", vsix, python, spaces),
+    misuse: (vsix) => story("misuse", vsix, spaces),
+    remote: (vsix) => story("remote", vsix, python, spaces),
     runs: (vsix) => story("runs", vsix, python, spaces),
     literal: (vsix) => story("literal", vsix, spaces),
     trust: (vsix) => story("trust", vsix, spaces),
@@ -44,7 +48,9 @@ async function main() {
       [`walkthrough-${theme}`, (vsix) => story("walkthrough", vsix, spaces, theme)],
     ]),
   );
-  const all = { ...checks, ...pictures };
+  // Pictures to look at, in .cache: nothing in the README shows them.
+  const looks = Object.fromEntries(Object.keys(themes).map((theme) => [`flags-${theme}`, (vsix) => story("flags", vsix, spaces, theme)]));
+  const all = { ...checks, ...pictures, ...looks };
   const wanted = process.argv.slice(2).filter((argument) => !argument.startsWith("-"));
   for (const name of wanted) if (!(name in all)) throw new SetupError(`${name}: no such story; there are ${Object.keys(all).join(", ")}.`);
   const stories = wanted.length > 0 ? wanted : Object.keys(process.argv.includes("--check") ? checks : pictures);

@@ -1,6 +1,6 @@
 // What the stories share: a real workbench with the VSIX installed, and the few things a person does in it.
 import assert from "node:assert/strict";
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../../.config/scripts/setup.mjs";
 import { installVsix, startBrowser, startServer } from "../../.config/scripts/vscode-server.mjs";
@@ -16,12 +16,14 @@ export function fresh(name) {
 }
 
 /**
- * Opens `folder` (or a `workspace` file) in a server and a browser of its own and hands both to `tell`. Whatever the story is
+ * Opens `folder` (or a `workspace` file, or neither) in a server and a browser of its own and hands both to `tell`. Whatever the story is
  * about, no request may leave the machine and the page's policy may not be violated. A failure leaves a picture.
+ * `installed`: called with the extension's folder before VS Code starts.
  * `language`: what VS Code is told to speak; extensions follow, its own words do without a language pack.
  */
-export async function withWorkbench({ dir, vsix, folder, workspace, trust, settings, env, language, width = 1280, height = 940 }, tell) {
+export async function withWorkbench({ dir, vsix, folder, workspace, trust, settings, env, language, installed, width = 1280, height = 940 }, tell) {
   await installVsix(dir, vsix);
+  installed?.(join(dir, "exts", readdirSync(join(dir, "exts")).find((name) => name.startsWith("seesaw.seesaw-"))));
   const server = await startServer({ dir, settings, ...(env === undefined ? {} : { env }), ...(trust === undefined ? {} : { trust }) });
   const { browser, page } = await startBrowser({ width, height });
   // What the workbench's own script for a language sets; that script is only served where a language pack is installed.
@@ -41,7 +43,7 @@ export async function withWorkbench({ dir, vsix, folder, workspace, trust, setti
     return opened;
   };
   watch(page);
-  const address = workspace === undefined ? `folder=${encodeURIComponent(folder)}` : `workspace=${encodeURIComponent(workspace)}`;
+  const address = folder === undefined && workspace === undefined ? "ew=true" : workspace === undefined ? `folder=${encodeURIComponent(folder)}` : `workspace=${encodeURIComponent(workspace)}`;
   const open = (opened) => opened.goto(`${server.origin}/?${address}`);
   try {
     await open(page);
@@ -105,6 +107,13 @@ export async function inlineAction(page, text, name) {
   }, 30_000);
 }
 
+/** A person's pointer is never suddenly there. */
+export async function hoverSlowly(page, row) {
+  const box = await row.boundingBox();
+  await page.mouse.move(box.x + 200, box.y + box.height / 2 - 60);
+  await page.mouse.move(box.x + 160, box.y + box.height / 2, { steps: 8 });
+}
+
 /** A command from the palette. */
 export async function command(page, title) {
   await page.keyboard.press("F1");
@@ -129,6 +138,30 @@ export async function reloadWindow(page) {
   await command(page, "Developer: Reload Window");
   await loaded;
   await page.locator(".monaco-workbench .activitybar").first().waitFor({ timeout: 60_000 });
+}
+
+/** One of the quick fixes where the cursor is. The list is opened again when it closes under the pointer. */
+export async function quickFix(page, title) {
+  await until(`the quick fix ${title}`, async () => {
+    try {
+      await page.keyboard.press("Control+.");
+      await page.locator(".action-widget .monaco-list-row", { hasText: title }).first().click({ timeout: 5000 });
+      return true;
+    } catch (error) {
+      if (error.name !== "TimeoutError") throw error;
+      await page.keyboard.press("Escape");
+      return false;
+    }
+  }, 30_000);
+}
+
+/** The cursor in the open file where it says `text` first. */
+export async function goTo(page, file, text) {
+  const lines = readFileSync(file, "utf8").split("\n");
+  const line = lines.findIndex((one) => one.includes(text));
+  await command(page, "Go to Line/Column...");
+  await page.keyboard.type(`${line + 1}:${lines[line].indexOf(text) + text.length + 1}`);
+  await page.keyboard.press("Enter");
 }
 
 /** The modal question, and the click on one of its buttons. */

@@ -33,6 +33,33 @@ export function hostileWorkspace(dir) {
   return dir;
 }
 
+/** Recorded runs of the sample and of its variant with replay; the flag of `search` was raised after a look that was calm, with a checkpoint of it. */
+export function flagsWorkspace(dir) {
+  recordedWorkspace(dir);
+  rmSync(join(dir, "slope"), { recursive: true, force: true });
+  const runs = join(dir, ".seesaw", "runs");
+  const run = readdirSync(runs).filter((name) => name.startsWith("search-")).sort().at(-1);
+  const journal = join(runs, run, "journal.jsonl");
+  const events = readFileSync(journal, "utf8").trim().split("\n").map((line) => JSON.parse(line)).filter(({ type, step }) => !(type.startsWith("flag.") && step === 15));
+  const at = events.findLastIndex(({ step }) => step === 15);
+  events.splice(at + 1, 0, { ...events[at], type: "checkpoint.saved", step: 15, path: "checkpoints/step-000015", kind: "full", final: false, weights_hash: "15", bytes: 1_638_400 });
+  writeFileSync(journal, `${events.map((event, index) => JSON.stringify({ ...event, seq: index + 1 })).join("\n")}\n`);
+  return dir;
+}
+
+/** A report card for an installation, made up: of a detector that is borne out, for what the recorded runs say. */
+export function putReportCard(extension) {
+  const share = (hits, of, low, high) => ({ hits, of, share: hits / of, low, high });
+  const lead = { events: 66, q1: -2, median: 5, q3: 11, median_low: 1, median_high: 9, ahead: share(40, 66, 0.48, 0.72) };
+  const panel = { rows: 64, false_alarms: share(6, 72, 0.031, 0.171), precision: share(60, 66, 0.81, 0.97), recall: share(66, 70, 0.86, 0.98), lead, lead_benchmark: lead };
+  const card = {
+    v: 1, detector: { id: "soft", family: "soft", parameters: {}, alpha: 0.1 }, bank: "B", tested: true, runs: { all: 150, healthy: 72, forgetting: 66, mixed: 12, left_out: 0, bases: ["a", "b"], steps: 300 }, nominal: 0.1,
+    panels: [panel], by_kind: {}, copies: share(0, 4, 0, 0.6), prevalence: share(66, 240, 0.2, 0.3), by_speed: { abrupt: lead, gradual: lead }, ships: "alarm", early: true, watch_hidden: false,
+  };
+  mkdirSync(join(extension, "media", "battery"), { recursive: true });
+  writeFileSync(join(extension, "media", "battery", "card.json"), JSON.stringify(card));
+}
+
 /** 2,000 prompts, one reference of 10,000 tokens, text of every kind; and a second root with a pipeline of its own. */
 export function bigWorkspace(dir) {
   fresh(dir);
@@ -103,6 +130,43 @@ export function targetsWorkspace(dir, python = "python3") {
   const probe = { state: "running", now: heard, boot: "b", beat_age: 0.5, started: null, exit: null };
   write("mirror.json", { v: 1, files: { "journal.jsonl": { size: statSync(journal).size, mark: "0" } }, probe, attempt: 1, heard, word: null, unreachable: { since: heard + 60, reason: "no-route", message: `${closedHost} does not answer.` }, complete: false });
   return dir;
+}
+
+/** A stage that is not done before it is stopped, however fast this machine is, on the machine that answers. */
+export function remoteWorkspace(dir, python) {
+  tinyWorkspace(dir, python, { steps: 4000 });
+  makeStandInSsh(standInFolder(dir));
+  const file = join(dir, "seesaw.yaml");
+  const text = readFileSync(file, "utf8").replace("recipe: sft,", "recipe: sft, on: near,");
+  writeFileSync(file, `${text.trimEnd()}\ntargets:\n  near: { kind: ssh, host: ${answeringHost}, python: ${python}, dir: ${join(standInFolder(dir), "there")} }\n`);
+  return dir;
+}
+
+/** The run on the machine at which nobody answers, as it was when it waited in a queue there. */
+export function queuedWorkspace(dir) {
+  targetsWorkspace(dir);
+  const runs = join(dir, ".seesaw", "runs");
+  const run = join(runs, readdirSync(runs).find((name) => name.startsWith("tool-")));
+  rmSync(join(run, "journal.jsonl"));
+  const remote = JSON.parse(readFileSync(join(run, "remote.json"), "utf8"));
+  writeFileSync(join(run, "remote.json"), JSON.stringify({ ...remote, kind: "slurm", settings: { ...remote.settings, kind: "slurm", resources: {} } }));
+  const word = { state: "queued", reason: "Priority", nodes: null };
+  writeFileSync(join(run, "mirror.json"), JSON.stringify({ v: 1, files: {}, probe: null, attempt: 1, heard: Date.now() / 1000, word, unreachable: null, complete: false }));
+  return dir;
+}
+
+/** Ends what the stand-in started and still lives, as a cut would. */
+export function endStandIns(dir) {
+  const file = join(standInFolder(dir), "pids");
+  for (const pid of readFileSync(file, "utf8").trim().split("\n")) {
+    try {
+      // A number is given again: only what still is a station of ours.
+      if (readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("sys.stdin.buffer")) process.kill(Number(pid));
+    } catch {
+      // ended by itself
+    }
+  }
+  rmSync(file);
 }
 
 export const standInFolder = (dir) => `${dir.replace(/[^\w/.-]/g, "_")}.ssh`;

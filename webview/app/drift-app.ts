@@ -113,6 +113,7 @@ export class DriftApp extends LitElement {
       .current=${data.film?.rows[this.page.focus.row]?.checkpoint ?? -1}
       .open=${open}
       @toggle=${() => this.actions?.view({ chartOpen: !open })}
+      @card=${() => this.actions?.run("openReportCard")}
       @choose=${(event: CustomEvent<number>) => this.actions?.lookAt(event.detail)}
     ></seesaw-drift-chart>`;
   }

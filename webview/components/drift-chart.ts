@@ -5,11 +5,11 @@ import { readColours } from "../chart/colours.ts";
 import { PlotElement } from "../chart/plotElement.ts";
 import { drawPlot, type Plot } from "../chart/plot.ts";
 import { accuracyText, checkpointOf, logprobText, splitName, stopName, stopsOf, stopText, summaryOf, type Stop } from "../chart/stops.ts";
-import { shared } from "../styles.ts";
+import { controls, shared } from "../styles.ts";
 
 /**
  * The chosen skill over the whole chain. A slider for the keyboard (arrows go from stop to stop, Enter chooses), a table for
- * those who do not see it. Fires `toggle`, and `choose` with the checkpoint of a stop.
+ * those who do not see it. Fires `toggle`, `card` (the report card is wanted), and `choose` with the checkpoint of a stop.
  */
 export class DriftChartView extends PlotElement<Plot> {
   static override properties = { chart: { attribute: false }, checkpoints: { attribute: false }, current: { attribute: false }, open: { attribute: false }, at: { state: true } };
@@ -24,6 +24,7 @@ export class DriftChartView extends PlotElement<Plot> {
 
   static override styles = [
     shared,
+    controls,
     css`
       :host {
         display: block;
@@ -126,17 +127,54 @@ export class DriftChartView extends PlotElement<Plot> {
         color: var(--dim);
       }
       .finding {
-        margin: 0 0 4px;
         font-size: 11px;
         line-height: 16px;
       }
       .finding summary {
+        display: flex;
+        gap: 4px;
+        align-items: center;
+        min-height: 22px;
+        list-style: none;
         cursor: pointer;
       }
-      .finding p {
-        margin: 2px 0 2px 14px;
-        color: var(--dim);
+      .finding summary::-webkit-details-marker {
+        display: none;
+      }
+      .finding .flag {
+        flex: none;
+        width: 9px;
+        height: 9px;
+        margin-right: 2px;
+        fill: none;
+        stroke-width: 1.5;
+      }
+      .finding .flag.flag-confirmed {
+        fill: var(--failed);
+      }
+      .finding[open] .arrow {
+        transform: rotate(90deg);
+      }
+      .finding .what {
+        max-width: 90ch;
+        padding: 2px 0 12px 16px;
         overflow-wrap: anywhere;
+      }
+      .finding p {
+        margin: 0 0 8px;
+      }
+      .finding dl {
+        display: grid;
+        grid-template-columns: fit-content(22ch) 1fr;
+        gap: 4px 12px;
+        margin: 0 0 8px;
+      }
+      .finding dt {
+        color: var(--dim);
+      }
+      .finding dd {
+        margin: 0;
+        font-variant-numeric: tabular-nums;
       }
       .readout b {
         font-weight: 600;
@@ -158,9 +196,8 @@ export class DriftChartView extends PlotElement<Plot> {
 
   override render(): TemplateResult {
     const { chart, open } = this;
-    const arrow = html`<svg class="arrow" viewBox="0 0 12 12" aria-hidden="true"><path d=${open ? "M2 4 L6 8 L10 4" : "M4 2 L8 6 L4 10"} /></svg>`;
     return html`<div class="head">
-        <button class="fold" aria-expanded=${open ? "true" : "false"} @click=${() => this.dispatchEvent(new CustomEvent("toggle"))}>${arrow}${t("{0} over the chain", chart.skill)}</button>
+        <button class="fold" aria-expanded=${open ? "true" : "false"} @click=${() => this.dispatchEvent(new CustomEvent("toggle"))}>${arrow(open ? "M2 4 L6 8 L10 4" : "M4 2 L8 6 L4 10")}${t("{0} over the chain", chart.skill)}</button>
         ${open ? this.legend() : html`<span class="sum">${summaryOf(chart)}</span>`}
       </div>
       ${open ? this.body() : nothing}`;
@@ -197,10 +234,17 @@ export class DriftChartView extends PlotElement<Plot> {
       ${this.table()}`;
   }
 
-  /** What stands behind each flag that was raised, to be opened: the finding, and its facts a line each. */
+  /** What stands behind each flag that was raised, the newest first, to be opened: the finding, and its facts. */
   private findings(): TemplateResult[] {
-    const raised = this.chart.flags.filter(({ state }) => state === "drifting" || state === "confirmed");
-    return raised.map(({ title, text }) => html`<details class="finding"><summary>${title}</summary>${text.split("\n").map((line) => html`<p>${line}</p>`)}</details>`);
+    const raised = this.chart.flags.filter(({ state }) => state === "drifting" || state === "confirmed").reverse();
+    return raised.map(({ state, title, text, facts }) => html`<details class="finding">
+      <summary>${arrow("M4 2 L8 6 L4 10")}<svg class=${`flag flag-${state}`} viewBox="0 0 9 9" aria-hidden="true"><path d="M1 1 L8 4.5 L1 8 Z" /></svg>${title}</summary>
+      <div class="what">
+        <p>${text}</p>
+        <dl>${facts.map(({ label, text: fact }) => html`<dt>${label}</dt><dd>${fact}</dd>`)}</dl>
+        ${this.chart.card ? html`<button class="link" @click=${() => this.dispatchEvent(new CustomEvent("card"))}>${t("Open the report card of this detector")}</button>` : nothing}
+      </div>
+    </details>`);
   }
 
   private readout(stop: Stop): TemplateResult {
@@ -284,6 +328,10 @@ export class DriftChartView extends PlotElement<Plot> {
     if (canvas === null) return;
     this.plot = drawPlot(canvas, this.chart, readColours(this), () => this.stops[this.index()]?.x ?? null);
   }
+}
+
+function arrow(path: string): TemplateResult {
+  return html`<svg class="arrow" viewBox="0 0 12 12" aria-hidden="true"><path d=${path} /></svg>`;
 }
 
 customElements.define("seesaw-drift-chart", DriftChartView);

@@ -14,7 +14,7 @@ _MEMORY = re.compile(
     r"out of memory|OutOfMemoryError|can't allocate memory|Cannot allocate memory|MemoryError\b|oom-kill", re.IGNORECASE
 )
 _WORKER_KILLED = re.compile(r"exitcode: -9\b|signal 9\b|SIGKILL\b")
-_DISK = re.compile(r"No space left on device|Disk quota exceeded|\(os error 28\)")
+_DISK = re.compile(r"No space left on device|Disk quota exceeded|\(os error (?:28|122)\)")
 
 
 class LastWords:

@@ -7,11 +7,11 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from seesaw_runner.findings import Finding
+from seesaw_runner.node_check import PYTHON
 
-PYTHON = (3, 10)
 #: Package → oldest version that the recipes are written for. runner/requirements.txt pins what is tested.
 PACKAGES = {
     "torch": "2.6",
@@ -71,43 +71,54 @@ def check_packages(spec: dict) -> list[Finding]:
                 where,
             )
         )
+    for lack in lacking(spec):
+        findings.append(
+            Finding("package", "error", lack.what(), f"{_INSTALL}: pip install {lack.wanted()}{lack.instead}", where)
+        )
+    return findings
+
+
+class Lack(NamedTuple):
+    """A package that this Python has not, or not as the stage needs it."""
+
+    name: str
+    least: str
+    #: None: not installed.
+    version: str | None
+    #: Registered, but not there.
+    gone: bool
+
+    def what(self) -> str:
+        if self.version is None:
+            return f"the package {self.name} is not installed"
+        if self.gone:
+            return f"the package {self.name} {self.version} is registered, but its files are gone"
+        return f"{self.name} {self.version} is too old, the runner needs {self.least}"
+
+    def wanted(self) -> str:
+        """As pip takes it, in a shell."""
+        return f"--force-reinstall {self.name}" if self.gone else f"'{self.name}>={self.least}'"
+
+    @property
+    def instead(self) -> str:
+        return _OTHERWISE.get(self.name, "")
+
+
+def lacking(spec: dict) -> list[Lack]:
+    """What this Python lacks of the packages that the stage needs."""
+    found = []
     for name, least in PACKAGES.items():
         if name in _WHEN and not _WHEN[name](spec):
             continue
         try:
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            findings.append(
-                Finding(
-                    "package",
-                    "error",
-                    f"the package {name} is not installed",
-                    f"{_INSTALL}: pip install '{name}>={least}'" + _OTHERWISE.get(name, ""),
-                    where,
-                )
-            )
+            found.append(Lack(name, least, None, False))
             continue
-        if importlib.util.find_spec(_MODULES.get(name, name.replace("-", "_"))) is None:
-            findings.append(
-                Finding(
-                    "package",
-                    "error",
-                    f"the package {name} {version} is registered, but its files are gone",
-                    f"{_INSTALL}: pip install --force-reinstall {name}",
-                    where,
-                )
-            )
-        elif version_tuple(version) < version_tuple(least):
-            findings.append(
-                Finding(
-                    "package",
-                    "error",
-                    f"{name} {version} is too old, the runner needs {least}",
-                    f"{_INSTALL}: pip install '{name}>={least}'",
-                    where,
-                )
-            )
-    return findings
+        gone = importlib.util.find_spec(_MODULES.get(name, name.replace("-", "_"))) is None
+        if gone or version_tuple(version) < version_tuple(least):
+            found.append(Lack(name, least, version, gone))
+    return found
 
 
 def version_tuple(version: str) -> tuple[int, ...]:

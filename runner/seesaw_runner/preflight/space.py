@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import re
@@ -67,16 +68,21 @@ def _number(value: object, default: float) -> float:
 
 def _writable(parent: Path, run_dir: Path) -> list[Finding]:
     try:
-        with tempfile.NamedTemporaryFile(dir=parent, prefix=".seesaw-"):
+        with tempfile.NamedTemporaryFile(dir=parent, prefix=".seesaw-") as handle:
+            handle.write(b"\0" * 16384)  # an empty file is within every quota
+            handle.flush()
+            os.fsync(handle.fileno())
             return []
     except OSError as error:
-        code = "disk-full" if error.errno in (28, 122) else "not-writable"
+        code = "disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "not-writable"
+        room = "Make room: `quota -s`, or `lfs quota` on Lustre, shows what you may use"
+        room = room if error.errno == errno.EDQUOT else "Free some space"
         return [
             Finding(
                 code,
                 "error",
                 f"nothing can be written to the run's folder: {error.strerror or error}",
-                "Free some space" if code == "disk-full" else "Change its permissions",
+                room if code == "disk-full" else "Change its permissions",
                 str(run_dir),
             )
         ]

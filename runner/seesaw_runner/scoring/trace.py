@@ -6,11 +6,13 @@ is for tests and for taking over results of the previous stage; VS Code reads th
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
 import sqlite3
 import struct
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -101,10 +103,21 @@ def write_trace(
         os.replace(temporary, path)
     except sqlite3.OperationalError as error:
         if "full" in str(error):  # SQLITE_FULL
-            raise OSError(28, f"No space left while writing {path.name}.") from error
+            raise OSError(errno.ENOSPC, f"No space left while writing {path.name}.") from error
+        if "I/O" in str(error):
+            _write_something(path.parent)  # SQLite does not say what the system said, a quota for one
         raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _write_something(folder: Path) -> None:
+    """Raises the OSError with which `folder` takes no more bytes, if it does not."""
+    with tempfile.TemporaryFile(dir=folder) as handle:
+        for _ in range(128):
+            handle.write(b"\0" * 65536)
+        handle.flush()
+        os.fsync(handle.fileno())
 
 
 def _sync(path: Path) -> None:

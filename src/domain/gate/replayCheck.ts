@@ -2,6 +2,7 @@ import { formatCount, formatNumber, formatPercent } from "../format.ts";
 import type { Buffer } from "../pipeline/pipelineModel.ts";
 import type { ReplaySpec } from "../../protocol/runSpec.ts";
 import type { ChainRun } from "../run/chain.ts";
+import { isBeside } from "../run/seedOf.ts";
 import type { GateInput, GateItem } from "./gate.ts";
 
 const title = "Replay quality gate on";
@@ -23,7 +24,7 @@ export function replayCheck({ pipeline, runs }: Pick<GateInput, "pipeline" | "ru
     todo.push(`Buffer ${buffer.id} takes every row: add quality: { check: true }, or { reward: 0.7 } where rows have one.`);
   }
   for (const { stage, buffer, ratio } of replaying) {
-    const run = newestDone(runs, stage.id);
+    const run = newestDone(runs.filter((one) => !isBeside(one, pipeline)), stage.id);
     if (run === null) {
       measured = false;
       todo.push(`${stage.id} has not been run with its buffer: seesaw run ${stage.id}`);

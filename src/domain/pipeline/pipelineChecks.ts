@@ -94,7 +94,11 @@ function optionProblems(raw: RawPipeline, stage: RawStage, index: number): Pipel
   const problems = referencesOf(stage).flatMap(({ name, pointer }): PipelineProblem[] => {
     const target = referenceTarget(name, ids, "/");
     if (target === null) return [problem(at(pointer), "unknown-stage", t("Stage \"{0}\" names the checkpoint \"{1}\", which is no stage.{2} Write a stage's id, \"base\", or the path of a folder (./{1}).", stage.id, name, didYouMean(name, [...ids, "base"])))];
-    if (target.kind !== "stage" || ids.indexOf(target.stage) < index) return [];
+    if (target.kind !== "stage") return [];
+    if (raw.stages.some(({ id, recipe }) => id === target.stage && recipe === "router")) {
+      return [problem(at(pointer), "bad-start", t("Stage \"{0}\" uses \"{1}\" as a model, but that is a router over several experts, which is none: name one of its experts.", stage.id, name))];
+    }
+    if (ids.indexOf(target.stage) < index) return [];
     return [problem(at(pointer), "later-stage", t("Stage \"{0}\" uses the checkpoint of {1}: move \"{2}\" before it.", stage.id, laterWords(target.stage, stage.id), target.stage))];
   });
   const named = (value: unknown, ...path: string[]): void => {

@@ -4,6 +4,7 @@ import { t } from "../../util/l10n.ts";
 import type { Pipeline, Stage } from "../pipeline/pipelineModel.ts";
 import type { RunState } from "./runState.ts";
 import { joinPath } from "../../util/paths.ts";
+import { isBeside } from "./seedOf.ts";
 
 /** What the chain needs of a run. `RunRecord` of the storage room is one. */
 export interface ChainRun {
@@ -64,9 +65,9 @@ export interface Chain {
   newest: Readonly<Record<string, ChainRun>>;
 }
 
-/** Which run stands for each stage, and what is known at each of its checkpoints. `runs` in any order. */
+/** Which run stands for each stage, and what is known at each of its checkpoints. `runs` in any order; those of other seeds, beside the chain, are no part of it. */
 export function buildChain(pipeline: Pipeline, runs: readonly ChainRun[]): Chain {
-  const newestFirst = [...runs].sort((a, b) => b.spec.created - a.spec.created || (a.id < b.id ? 1 : -1));
+  const newestFirst = runs.filter((run) => !isBeside(run, pipeline)).sort((a, b) => b.spec.created - a.spec.created || (a.id < b.id ? 1 : -1));
   const newest: Record<string, ChainRun> = {};
   for (const run of newestFirst) newest[run.stage] ??= run;
   const checkpoints: ChainCheckpoint[] = [];

@@ -8,7 +8,7 @@ import type { FlagRecord } from "./runState.ts";
 
 /** One thing to know about a flag. */
 export interface FlagFact {
-  id: "loss" | "visible" | "budget" | "moved" | "replay" | "record" | "lead" | "unusual" | "weak";
+  id: "loss" | "checked" | "visible" | "budget" | "moved" | "replay" | "record" | "lead" | "unusual" | "weak";
   label: string;
   text: string;
 }
@@ -36,17 +36,14 @@ export interface FlagCardInput {
   /** null: the installation has none. */
   card: ReportCard | null;
   replay: ReplayFact;
+  /** What a person had checked on further prompts, as a sentence; absent: nothing. */
+  checked?: string | null;
 }
 
 /** What a flag means, fact by fact. Nothing is said that the report card does not support (earlywarning research §11). */
 export function flagCard(input: FlagCardInput): FlagFact[] {
-  const facts: (FlagFact | null)[] = [lossFact(input), visibleFact(input), weakFact(input), budgetFact(input), movedFact(input), replayFact(input), ...recordFacts(input), unusualFact(input)];
+  const facts: (FlagFact | null)[] = [lossFact(input), checkedFact(input), visibleFact(input), weakFact(input), budgetFact(input), movedFact(input), replayFact(input), ...recordFacts(input), unusualFact(input)];
   return facts.filter((fact) => fact !== null);
-}
-
-/** The facts as lines, for a tooltip. */
-export function flagCardText(input: FlagCardInput): string {
-  return flagCard(input).map(({ label, text }) => `${label}: ${text}`).join("\n");
 }
 
 /** Before anybody read the run's buffer. */
@@ -59,6 +56,10 @@ function lossFact({ flag }: FlagCardInput): FlagFact | null {
   const estimate = decodeNumber(points?.estimate);
   if (points === undefined || estimate === undefined) return null;
   return { id: "loss", label: t("Expected loss"), text: t("{0} (90 % band {1} to {2})", pointsText(estimate), formatNumber(decodeNumber(points.low), 1), formatNumber(decodeNumber(points.high), 1)) };
+}
+
+function checkedFact({ checked }: FlagCardInput): FlagFact | null {
+  return checked == null ? null : { id: "checked", label: t("Checked again"), text: checked };
 }
 
 function visibleFact({ flag }: FlagCardInput): FlagFact | null {

@@ -135,6 +135,7 @@ function reach(state: RunState, { heard, unreachable }: MirrorFile, now: number)
 }
 
 function schedulerReason(word: SchedulerWord): FinishReason {
+  if (word.said !== undefined) return { kind: "failed", code: "preflight", message: word.said };
   const end = word.end ?? "unknown";
   return { kind: "scheduler", end, message: word.reason === null || word.reason === "" ? end : word.reason };
 }

@@ -15,6 +15,7 @@ const reasons: readonly (readonly [RegExp, () => string])[] = [
   [/^JobHeldAdmin$|held/i, () => t("the administrators hold it back")],
   [/^Partition/i, () => t("its partition does not take it")],
   [/^(ReqNodeNotAvail|Reserv|Nodes?Down)/i, () => t("its machines are reserved or down")],
+  [/^JobArrayTaskLimit$/i, () => t("as many of its array run as were allowed at once")],
   [/^(QOS|Assoc|.*Limit)/i, () => t("a limit of your account is reached")],
   [/^Licenses$/i, () => t("no licence is free")],
 ];

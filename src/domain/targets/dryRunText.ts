@@ -36,7 +36,7 @@ function filesHeading(files: DryRun["files"]): string {
 }
 
 function fileLines(files: DryRun["files"]): string[] {
-  const rows = files.map(({ local, remote, bytes, there }) => ({ state: there === null ? t("not known") : there ? t("is there") : t("to copy"), size: formatBytes(bytes), local, remote }));
+  const rows = files.map(({ local, remote, bytes, there }) => ({ state: there === null ? t("unless there") : there ? t("is there") : t("to copy"), size: formatBytes(bytes), local, remote }));
   const widths = { state: Math.max(...rows.map(({ state }) => state.length)), size: Math.max(...rows.map(({ size }) => size.length)) };
-  return rows.flatMap(({ state, size, local, remote }) => [`${state.padEnd(widths.state)}  ${size.padStart(widths.size)}  ${local}`, `${" ".repeat(widths.state + widths.size + 4)}→ ${remote}`]);
+  return rows.flatMap(({ state, size, local, remote }) => [`${state.padEnd(widths.state)}  ${size.padStart(widths.size)}  ${local}`, `  → ${remote}`]);
 }

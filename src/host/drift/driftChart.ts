@@ -1,14 +1,13 @@
 import { skillCurves, stageSpans, type CurvePoint } from "../../domain/report/reportModel.ts";
-import { flagCardText, unreadReplay } from "../../domain/run/flagCard.ts";
 import { flagsInTimeOrder, type FlagEntry } from "../../domain/run/flagText.ts";
 import { encodeNumber } from "../../protocol/numbers.ts";
 import type { ChartPoint, DriftChart } from "../../protocol/webview.ts";
 import { t } from "../../util/l10n.ts";
-import type { PipelineView } from "../workspaceModel.ts";
+import { factsOf, type FlagKnowledge } from "../flags/flagFacts.ts";
 import type { ResolvedSelection } from "./driftChoices.ts";
 
 /** The chosen skill over the whole chain, from the same numbers as the report; null when there are none yet. */
-export function readChart({ view, pipeline, chain, skill: id }: Pick<ResolvedSelection, "pipeline" | "chain" | "skill"> & { view?: Pick<PipelineView, "listing" | "card"> }): DriftChart | null {
+export function readChart({ view, pipeline, chain, skill: id }: Pick<ResolvedSelection, "pipeline" | "chain" | "skill"> & { view?: FlagKnowledge }): DriftChart | null {
   const skill = pipeline.skills.find((one) => one.id === id);
   if (skill === undefined) return null;
   const stages = stageSpans(chain);
@@ -20,15 +19,18 @@ export function readChart({ view, pipeline, chain, skill: id }: Pick<ResolvedSel
     ownStage: curves.ownStage,
     stages,
     splits,
-    flags: curves.marks.map(({ x, entry }) => ({ x, state: entry.state, title: t("{0} step {1}: {2}", entry.stage, entry.step, entry.title), text: [entry.text, ...facts(entry, view)].join("\n") })),
+    flags: curves.marks.map(({ x, entry }) => ({ x, state: entry.state, title: t("{0} step {1}: {2}", entry.stage, entry.step, entry.title), text: entry.text, facts: facts(entry, view) })),
+    card: view?.card != null,
   };
 }
 
-/** What a raised flag means, a line each. */
-function facts({ run: id, flag, state }: FlagEntry, view: Pick<PipelineView, "listing" | "card"> | undefined): string[] {
+/** What a raised flag means. */
+function facts({ run: id, flag, state }: FlagEntry, view: FlagKnowledge | undefined): { label: string; text: string }[] {
   const run = view?.listing.runs.find((one) => one.id === id);
   if (run === undefined || view === undefined || (state !== "drifting" && state !== "confirmed")) return [];
-  return [flagCardText({ flag, run, runs: view.listing.runs, card: view.card ?? null, replay: unreadReplay(run) })];
+  // The page that shows it reads traces anyway; what is found out is shown with the next change.
+  void view.lookUp?.(run);
+  return factsOf(view, run, flag).map(({ label, text }) => ({ label, text }));
 }
 
 function pointOf({ x, y, interval, label }: CurvePoint): ChartPoint {

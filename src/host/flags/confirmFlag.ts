@@ -1,6 +1,7 @@
 import * as vscode from "vscode";
 import { confirmationText, planConfirmation, type Confirmation, type ConfirmationPlan } from "../../domain/run/confirmation.ts";
 import type { Pipeline } from "../../domain/pipeline/pipelineModel.ts";
+import type { CommandId } from "../../ids.ts";
 import type { StartOptions } from "../../targets/launcher.ts";
 import { t } from "../../util/l10n.ts";
 import type { NodeTarget } from "../stageNodes.ts";
@@ -21,9 +22,24 @@ export async function confirmFlag(host: ConfirmHost, target?: NodeTarget): Promi
   await host.ready;
   const found = flagged(host.model.views(), target);
   if (found === null) return void vscode.window.showInformationMessage(t("No flag stands that could be confirmed."));
-  const { view, pipeline, plan } = found;
+  const { plan } = found;
+  const key = `${plan.run.dir} ${plan.skill}`;
+  const busy = (): boolean => underWay.has(key) && (void vscode.window.showInformationMessage(t("{0} is being checked already.", plan.skill)), true);
+  if (busy()) return;
   const prompts = await choosePrompts(plan);
-  if (prompts === undefined) return;
+  if (prompts === undefined || busy()) return;
+  underWay.add(key);
+  try {
+    await check(host, found, prompts);
+  } finally {
+    underWay.delete(key);
+  }
+}
+
+/** A second click while a check is at work starts no other one. */
+const underWay = new Set<string>();
+
+async function check(host: ConfirmHost, { view, pipeline, plan }: Flagged, prompts: string): Promise<void> {
   const options = await host.startOptions(view);
   const title = t("Checking {0} on up to {1} prompts", plan.skill, most);
   const result = await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title, cancellable: true }, async (_progress, token) => {
@@ -31,12 +47,21 @@ export async function confirmFlag(host: ConfirmHost, target?: NodeTarget): Promi
     token.onCancellationRequested(() => abort.abort());
     return host.confirmer.confirm(pipeline, plan, prompts, most, { ...options, signal: abort.signal });
   });
+  if (result.n > 0) await host.model.checked.keep(plan, result);
   const say = result.confirmed ? vscode.window.showWarningMessage : vscode.window.showInformationMessage;
-  void say(confirmationText(plan, result));
+  const show = t("Show Token Drift");
+  // With a button it is shown whole, and not cut off after a line.
+  void say(confirmationText(plan, result), show).then((answer) => (answer === show ? vscode.commands.executeCommand("seesaw.showDrift" satisfies CommandId, { file: view.uri.fsPath, stage: plan.run.stage, run: plan.run.id, skill: plan.skill } satisfies NodeTarget) : undefined));
+}
+
+interface Flagged {
+  view: PipelineView;
+  pipeline: Pipeline;
+  plan: ConfirmationPlan;
 }
 
 /** The flag that is pointed at, else the first that stands. */
-function flagged(views: readonly PipelineView[], target: NodeTarget | undefined): { view: PipelineView; pipeline: Pipeline; plan: ConfirmationPlan } | null {
+function flagged(views: readonly PipelineView[], target: NodeTarget | undefined): Flagged | null {
   for (const view of views) {
     if (view.pipeline === null || (target !== undefined && view.uri.fsPath !== target.file)) continue;
     for (const run of Object.values(view.chain?.newest ?? {})) {

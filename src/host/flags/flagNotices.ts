@@ -24,6 +24,8 @@ export class FlagNotices implements vscode.Disposable {
   private readonly watched = new Set<string>();
   private readonly handled = new Set<string>();
   private readonly messaged = new Set<string>();
+  /** The person was told that the webhook does not work. */
+  private complained = false;
 
   constructor(model: WorkspaceModel, secrets: vscode.SecretStorage, log: Log) {
     this.secrets = secrets;
@@ -66,12 +68,22 @@ export class FlagNotices implements vscode.Disposable {
   }
 
   private async post(name: string, news: FlagNews): Promise<void> {
-    const address = await this.secrets.get(webhookSecret(name));
-    if (address === undefined) return this.log.warn(`The webhook "${name}" has no address yet: set it with Seesaw: Set Webhook Address.`);
     const { postWebhook, webhookBody } = await import("./webhook.ts");
-    const problem = await postWebhook(address, webhookBody(news));
-    if (problem === null) this.log.info(`Told the webhook "${name}": ${news.key}.`);
-    else this.log.warn(`The webhook "${name}" was not told of ${news.key}. ${problem}`);
+    const address = await this.secrets.get(webhookSecret(name));
+    const problem = address === undefined ? t("It has no address yet.") : await postWebhook(address, webhookBody(news));
+    if (problem === null) {
+      this.complained = false;
+      return this.log.info(`Told the webhook "${name}": ${news.key}.`);
+    }
+    this.log.warn(`The webhook "${name}" was not told of ${news.key}. ${problem}`);
+    // Once until it works again: what it was to tell is in the views as well, and a run has many flags.
+    if (this.complained) return;
+    this.complained = true;
+    const [set, show] = [t("Set Webhook Address"), t("Show Log")];
+    // Nobody waits for the answer: there may be more to tell.
+    void vscode.window.showWarningMessage(t("The webhook \"{0}\" was not told of a flag. {1}", name, problem), set, show).then((chosen) => {
+      if (chosen !== undefined) void vscode.commands.executeCommand(chosen === set ? ("seesaw.setWebhook" satisfies CommandId) : ("seesaw.showLog" satisfies CommandId));
+    });
   }
 }
 

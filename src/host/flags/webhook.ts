@@ -44,7 +44,7 @@ export async function postWebhook(address: string, body: WebhookBody, ms = patie
     return ok ? null : t("It answered with status {0}.", status);
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    return t("It could not be reached: {0}", messageOf(cause).replaceAll(address, "…"));
+    return t("It could not be reached: {0}.", messageOf(cause).replaceAll(address, "…").replace(/\.$/, ""));
   }
 }
 

@@ -1,13 +1,15 @@
 import { flagMark, skillsTable, type SkillCell, type SkillRow, type SkillsTable } from "../../domain/drift/skillsTable.ts";
 import { skillStanding, type SkillStanding } from "../../domain/drift/skillStanding.ts";
 import { formatInterval, formatPercent, formatPlural, formatSigned } from "../../domain/format.ts";
-import { flagCardText, unreadReplay } from "../../domain/run/flagCard.ts";
+import type { ChainRun } from "../../domain/run/chain.ts";
+import type { FlagRecord } from "../../domain/run/runState.ts";
 import { flagTitle, probeSetName } from "../../domain/run/flagText.ts";
 import type { FlagState } from "../../protocol/journal.ts";
 import type { Split } from "../../protocol/runSpec.ts";
 import { t } from "../../util/l10n.ts";
 import { isLive } from "../runWords.ts";
 import type { NodeTarget, StageNode } from "../stageNodes.ts";
+import { factLines, factsOf, fullHover } from "../flags/flagFacts.ts";
 import type { PipelineView } from "../workspaceModel.ts";
 
 const splitWords: Record<Split, string> = { get id() { return t("ID"); }, get ood() { return t("OOD"); } };
@@ -34,10 +36,13 @@ function skillNode(view: PipelineView, table: SkillsTable, row: SkillRow): Stage
   const standing = skillStanding(table, row);
   const flag = liveFlag(view, row) ?? standing.flag;
   const raised = flag !== null && (flag.state === "drifting" || flag.state === "confirmed");
+  const words = tooltip(row, standing, flag);
+  const known = raised ? flagOf(view, row, flag.stage) : null;
   return node(view, `${skill}.${split}`, {
     label: `${skill} ${splitWords[split]}`,
     description: `${raised ? "⚑ " : ""}${describe(table, standing)}`,
-    tooltip: [tooltip(row, standing, flag), ...(raised ? facts(view, row, flag.stage) : [])].join("\n"),
+    tooltip: known === null ? words : `${words}\n${factLines(factsOf(view, known.run, known.flag))}`,
+    ...(known === null ? {} : { hover: () => fullHover(words.split("\n"), view, known.run, known.flag) }),
     icon: iconOf(flag?.state ?? null),
     context: "skill",
     children: checkpointNodes(view, table, row),
@@ -46,11 +51,11 @@ function skillNode(view: PipelineView, table: SkillsTable, row: SkillRow): Stage
   });
 }
 
-/** What the flag of a stage's newest run means, a line each. */
-function facts({ chain, listing, card }: PipelineView, { skill, split }: SkillRow, stage: string): string[] {
-  const run = chain?.newest[stage];
+/** The flag of a stage's newest run. */
+function flagOf(view: PipelineView, { skill, split }: SkillRow, stage: string): { run: ChainRun; flag: FlagRecord } | null {
+  const run = view.chain?.newest[stage];
   const flag = run?.state.flags.find((one) => one.skill === skill && one.split === split);
-  return run === undefined || flag === undefined ? [] : [flagCardText({ flag, run, runs: listing.runs, card: card ?? null, replay: unreadReplay(run) })];
+  return run === undefined || flag === undefined ? null : { run, flag };
 }
 
 /** `31 % (21–43) · −69 since M1`: short, for a narrow side bar; the tooltip has it in full. */

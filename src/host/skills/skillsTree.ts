@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
 import type { ViewId } from "../../ids.ts";
 import type { StageNode } from "../stageNodes.ts";
-import { treeItem } from "../treeItem.ts";
+import { resolveItem, treeItem } from "../treeItem.ts";
 import type { WorkspaceModel } from "../workspaceModel.ts";
 import { skillNodes } from "./skillNodes.ts";
 
@@ -22,6 +22,10 @@ export class SkillsTree implements vscode.TreeDataProvider<StageNode>, vscode.Di
 
   getChildren(parent?: StageNode): StageNode[] {
     return parent?.children ?? this.nodes;
+  }
+
+  resolveTreeItem(item: vscode.TreeItem, node: StageNode): Promise<vscode.TreeItem> {
+    return resolveItem(item, node);
   }
 
   getTreeItem(node: StageNode): vscode.TreeItem {

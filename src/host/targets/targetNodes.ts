@@ -125,10 +125,11 @@ function logIn(target: Target): ReturnType<typeof fixOf> {
   return loginHost(target) === null ? check : { context: "problem.login", opens: "logIn", words: t("Click to log in with ssh in a terminal, where it can ask you.") };
 }
 
-/** `target.ssh` for all that ssh logs in to. */
+/** `target.ssh` for all that ssh logs in to; `target` alone for this machine without a scheduler. */
 function contextOf(target: Target): TreeContext {
   if (target.kind === "ray") return "target.ray";
-  return loginHost(target) === null ? "target" : "target.ssh";
+  if (loginHost(target) !== null) return "target.ssh";
+  return target.kind === "slurm" ? "target.slurm" : "target";
 }
 
 type NodeParts = Partial<Pick<StageNode, "description" | "tooltip" | "context" | "opens">> & Pick<StageNode, "label" | "icon"> & { target?: { on: string } };

@@ -1,5 +1,6 @@
 import type { AttemptProbe, AttemptSpec } from "../../protocol/attempt.ts";
-import type { JobRef, MirrorFile, RemoteFile, SchedulerWord, StationFrame, TargetReport } from "../../protocol/remote.ts";
+import type { StoreCleared, StoreItem, StoreSurvey } from "../../protocol/cleaning.ts";
+import type { ArrayTask, JobRef, MirrorFile, RemoteFile, SchedulerWord, StationFrame, TargetReport } from "../../protocol/remote.ts";
 import type { RunSpec } from "../../protocol/runSpec.ts";
 
 /** A file or folder of this machine that has to be on the target, once, under the hash of what it holds. */
@@ -24,6 +25,15 @@ export interface RemotePlan {
   attempt: number;
   attemptSpec: AttemptSpec;
   inputs: RemoteInput[];
+  /** Where this run is one of several that one job array starts: all of them, by task. */
+  array?: ArrayPlan;
+}
+
+export interface ArrayPlan extends ArrayTask {
+  /** How many tasks may run at once; null: as many as the scheduler lets. */
+  limit: number | null;
+  /** Run folders there, and the seed of each. */
+  runs: { dir: string; seed: number }[];
 }
 
 /** What a start would do, without doing any of it. */
@@ -58,7 +68,7 @@ export interface RemoteTarget {
   prepare(plan: RemotePlan, progress: Progress, signal?: AbortSignal): Promise<void>;
   /** The preflight's findings as it prints them (JSON), run on the target. Where only a job could run it: null (the job runs it first). */
   preflight(plan: RemotePlan, signal?: AbortSignal): Promise<string | null>;
-  /** Starts the attempt at most once. Gives the job; for `ssh` an id that names the attempt. */
+  /** Starts the attempt at most once; of an array all that belong to it, whichever of their plans is given. Gives the job; for `ssh` an id that names the attempt. */
   submit(plan: RemotePlan, signal?: AbortSignal): Promise<JobRef>;
   /** The job of a submission whose answer was lost, or null if there is none. */
   find(run: RemoteFile, attempt: number, signal?: AbortSignal): Promise<JobRef | null>;
@@ -76,6 +86,10 @@ export interface RemoteTarget {
   reap(run: RemoteFile, attempt: number, signal?: AbortSignal): Promise<AttemptProbe>;
   /** Copies a folder of the run (a checkpoint) here; a cut copy goes on where it stopped. `relative` is below the run folder. */
   fetch(run: RemoteFile, relative: string, local: string, progress: Progress, signal?: AbortSignal): Promise<void>;
+  /** What lies below the target's folder that nobody needs, once `runs`, which their own workspace lets go of, are gone. Changes nothing. */
+  survey(runs: readonly string[], signal?: AbortSignal): Promise<StoreSurvey>;
+  /** Removes those of `items` that may go at that moment. */
+  clear(runs: readonly string[], items: readonly StoreItem[], signal?: AbortSignal): Promise<StoreCleared>;
   /** Lets go of connections. */
   dispose(): void;
 }

@@ -4,6 +4,7 @@ import { basename, join } from "node:path";
 import { awaySentence } from "../../domain/run/awayWeights.ts";
 import { newestAttempt } from "../../domain/run/remoteFiles.ts";
 import type { AttemptProbe } from "../../protocol/attempt.ts";
+import type { StoreItem } from "../../protocol/cleaning.ts";
 import type { RemoteAttempt, RemoteFile, RemoteSettings } from "../../protocol/remote.ts";
 import type { RunSpec } from "../../protocol/runSpec.ts";
 import type { RunRecord, RunStore } from "../../storage/runs/runStore.ts";
@@ -14,9 +15,12 @@ import type { FileHasher } from "../hashFiles.ts";
 import type { StartedRun, StartOptions } from "../launcher.ts";
 import { diskError, writeJson } from "../local.ts";
 import { judgeFindings } from "../preflight.ts";
+import { asArray, taskRef } from "./arrayKin.ts";
+import { mustBeThere } from "./cleaning.ts";
 import { fetchCheckpoint } from "./fetchCheckpoint.ts";
 import type { PlannedModel } from "./pathMap.ts";
 import type { Description, RemotePlan, RemoteTarget } from "./port.ts";
+import { reachOf } from "./reachError.ts";
 import { homeOf, machineOf, readPlan, weightsAway, withAttempt, writePlan, writeRemote, type RemoteHome } from "./remoteFolder.ts";
 import { gatherFiles } from "./remoteInputs.ts";
 import { planModels } from "./remoteModels.ts";
@@ -44,6 +48,9 @@ export interface RemoteStart {
 }
 
 
+/** How long a start that failed may take to clean up after itself, in ms. */
+const tidyMs = 20_000;
+
 /** Starts, resumes, stops and describes runs on other machines. What it decides is in the run folder and on the target. */
 export class RemoteLauncher {
   private readonly deps: RemoteDeps;
@@ -52,37 +59,46 @@ export class RemoteLauncher {
     this.deps = deps;
   }
 
-  /** Everything up to the submission happens aside: a run folder that can be seen is whole on the target and has passed the preflight. */
-  async start({ root, settings, freeze, dir, aside }: RemoteStart, options: StartOptions): Promise<StartedRun> {
+  /**
+   * Everything up to the submission happens aside: a run folder that can be seen is whole on the target and has passed the
+   * preflight. Several `starts` are the same stage with other seeds, tasks of one array, of which at most `limit` go at once.
+   */
+  async start(starts: readonly RemoteStart[], options: StartOptions, limit: number | null = null): Promise<StartedRun[]> {
+    const { root, settings } = firstOf(starts);
     const target = await this.deps.targets.of(settings);
     const progress = options.onCopy ?? (() => {});
     const where = await target.locate(options.signal);
-    const spec = freeze(where.python);
-    const notes = await this.bring(spec, settings, options);
-    const { models } = await planModels(spec, settings, where.dir, this.deps.hasher, join(root, ".seesaw", "cache"));
-    const plan = await this.plan(spec, dir, target, settings, where, models);
+    const specs = starts.map(({ freeze }) => freeze(where.python));
+    const notes = await this.bring(firstOf(specs), settings, options);
+    const { models } = await planModels(firstOf(specs), settings, where.dir, this.deps.hasher, join(root, ".seesaw", "cache"));
+    const plans = await this.plans(specs, starts, target, where, models, limit);
     try {
-      await mkdir(aside, { recursive: true });
-      await writeJson(join(aside, "run.json"), spec);
-      await writeRemote(aside, plan.remote);
-      await writePlan(aside, plan);
-      await target.prepare(plan, progress, options.signal);
-      notes.push(...(await this.preflight(target, plan, options)));
-      await rename(aside, dir);
+      for (const [index, { aside }] of starts.entries()) {
+        const plan = plans[index] as RemotePlan;
+        await mkdir(aside, { recursive: true });
+        await writeJson(join(aside, "run.json"), specs[index]);
+        await writeRemote(aside, plan.remote);
+        await writePlan(aside, plan);
+        await target.prepare(plan, progress, options.signal);
+      }
+      // They differ by their seeds alone.
+      notes.push(...(await this.preflight(target, firstOf(plans), options)));
+      for (const { aside, dir } of starts) await rename(aside, dir);
     } catch (error) {
-      await rm(aside, { recursive: true, force: true });
-      throw AppError.is(error) ? error : diskError(aside, error);
+      for (const one of starts) await putAway(one);
+      await this.tidy(target, plans, error);
+      throw AppError.is(error) ? error : diskError(firstOf(starts).aside, error);
     }
-    notes.push(...(await this.submit(target, plan, async () => {
-      // A supervisor may be writing in it: out of sight first.
-      await rename(dir, aside);
-      await rm(aside, { recursive: true, force: true, maxRetries: 10 });
+    notes.push(...(await this.submit(target, plans, async () => {
+      for (const one of starts) await putAway(one);
+      await this.tidy(target, plans, null);
     })));
-    return started(plan, settings, notes);
+    return plans.map((plan, index) => started(plan, settings, index === 0 ? notes : []));
   }
 
   /** The next attempt, in the same run folder on the same machine, whatever seesaw.yaml says of the target now. */
   async resume(run: RunRecord, remote: RemoteFile, attempt: number, options: StartOptions): Promise<StartedRun> {
+    await mustBeThere(run.dir);
     const target = await this.deps.targets.of(remote.settings);
     const plan = nextAttempt(await readPlan(run.dir), { attempt, nonce: newNonce(), runner: await this.runner(), remote });
     await writeRemote(run.dir, plan.remote);
@@ -95,7 +111,7 @@ export class RemoteLauncher {
       await writeRemote(run.dir, remote);
       throw error;
     }
-    notes.push(...(await this.submit(target, plan, () => writeRemote(run.dir, remote))));
+    notes.push(...(await this.submit(target, [plan], () => writeRemote(run.dir, remote))));
     return started(plan, remote.settings, notes);
   }
 
@@ -108,12 +124,14 @@ export class RemoteLauncher {
   }
 
   /** What a start would do. Nothing is written and nobody is asked: what is not known here is shown as seesaw.yaml has it. */
-  async describe({ settings, freeze, dir }: RemoteStart): Promise<Description> {
+  async describe(starts: readonly RemoteStart[], limit: number | null = null): Promise<Description> {
+    const { settings } = firstOf(starts);
     const target = await this.deps.targets.of(settings);
     const home = (path: string): string => path.replace(/^~(?=\/)/, "/HOME");
     const where = { dir: home(settings.dir), python: home(settings.python) };
     const notes = settings.dir.startsWith("~") || settings.python.startsWith("~") ? [t("HOME stands for your home folder on {0}; a start asks there where that is.", target.address)] : [];
-    const spec = freeze(where.python);
+    const specs = starts.map(({ freeze }) => freeze(where.python));
+    const spec = firstOf(specs);
     const { models, detours } = await planModels(spec, settings, where.dir, this.deps.hasher, null);
     const { runs } = await this.deps.runs.list(spec.pipeline.root);
     for (const { folder, home } of detours) {
@@ -121,8 +139,7 @@ export class RemoteLauncher {
       notes.push(t("{0} lies on {1} and would be copied here first.", folder, home.remote.address));
       models.set(folder, { kind: "send", folder, sha256: saved?.weightsHash ?? basename(home.runDir), bytes: saved?.bytes ?? 0 });
     }
-    const plan = await this.plan(spec, dir, target, settings, where, models);
-    const description = await target.describe(plan);
+    const description = await target.describe(firstOf(await this.plans(specs, starts, target, where, models, limit)));
     return { ...description, notes: [...notes, ...description.notes] };
   }
 
@@ -137,6 +154,7 @@ export class RemoteLauncher {
     const home = await homeOf(folder);
     if (home === null) throw new AppError("usage", t("Run {0} is of this machine: its checkpoints are here already, in {1}.", run.id, join(run.dir, "checkpoints")));
     if (home.here) return { folder, fetched: false };
+    await mustBeThere(run.dir);
     return { folder: await this.fetchHome(home, saved.weightsHash, options), fetched: true };
   }
 
@@ -166,10 +184,24 @@ export class RemoteLauncher {
     return fetchCheckpoint(target, home, weightsHash, options.onCopy ?? (() => {}), options.signal);
   }
 
-  private async plan(spec: RunSpec, dir: string, target: RemoteTarget, settings: RemoteSettings, where: { dir: string; python: string }, models: ReadonlyMap<string, PlannedModel>): Promise<RemotePlan> {
-    const { objects, tree } = await gatherFiles(spec, this.deps.hasher);
+  private async plans(specs: readonly RunSpec[], starts: readonly RemoteStart[], target: RemoteTarget, where: { dir: string; python: string }, models: ReadonlyMap<string, PlannedModel>, limit: number | null): Promise<RemotePlan[]> {
+    const { settings } = firstOf(starts);
+    const { objects, tree } = await gatherFiles(firstOf(specs), this.deps.hasher);
     await this.deps.hasher.save();
-    return remotePlan({ spec, dir, attempt: 1, nonce: newNonce(), settings, address: target.address, where, runner: await this.runner(), objects, tree, models });
+    const runner = await this.runner();
+    const plans = specs.map((spec, index) => remotePlan({ spec, dir: starts[index]?.dir ?? "", attempt: 1, nonce: newNonce(), settings, address: target.address, where, runner, objects, tree, models }));
+    return asArray(plans, limit);
+  }
+
+  /**
+   * Takes away what a start that came to nothing has put on its target: nobody would know these folders as theirs. What was
+   * copied for all runs stays. Best effort, since the person waits for the reason.
+   */
+  private async tidy(target: RemoteTarget, plans: readonly RemotePlan[], error: unknown): Promise<void> {
+    const reach = reachOf(error);
+    if (target.kind === "ray" || (reach !== null && reach !== "not-writable")) return; // a Ray job brings its folders along
+    const items = plans.flatMap(({ id }): StoreItem[] => [{ kind: "runs", name: id }, { kind: "work", name: id }]);
+    await target.clear(plans.map(({ id }) => id), items, AbortSignal.timeout(tidyMs)).catch((failure: unknown) => this.deps.log.info(`What was prepared on ${target.address} stays there: ${messageOf(failure)}`));
   }
 
   private async runner(): Promise<string> {
@@ -188,28 +220,46 @@ export class RemoteLauncher {
   }
 
   /**
-   * Asks for the attempt, under the stage's lock, which its supervisor respects. A lost answer is no failure: the attempt may
-   * well be there, and the supervisor looks it up by its nonce before anything is asked again. `undo`: when it was refused.
+   * Asks for the attempt, or for all tasks of an array, under the stage's lock, which their supervisors respect. A lost answer
+   * is no failure: the attempt may well be there, and the supervisor looks it up by its nonce before anything is asked again.
+   * `undo`: when it was refused.
    */
-  private async submit(target: RemoteTarget, plan: RemotePlan, undo: () => Promise<void>): Promise<string[]> {
-    const { dir, attempt } = plan;
-    const asked: RemoteAttempt = { attempt, nonce: plan.attemptSpec.nonce, state: "submitting", job: null, asked: Date.now() / 1000 };
-    const remote = withAttempt(plan.remote, asked);
-    await writeRemote(dir, remote);
+  private async submit(target: RemoteTarget, plans: readonly RemotePlan[], undo: () => Promise<void>): Promise<string[]> {
+    const asked = plans.map(({ dir, attempt, attemptSpec, remote, array }) => {
+      const one: RemoteAttempt = { attempt, nonce: attemptSpec.nonce, state: "submitting", job: null, asked: Date.now() / 1000 };
+      const attempted = array === undefined ? one : { ...one, array: { nonce: array.nonce, name: array.name, task: array.task } };
+      return { dir, attempted, remote: withAttempt(remote, attempted) };
+    });
+    const plan = firstOf(plans);
+    const { address } = plan.remote;
+    const names = plans.map(({ id }) => id).join(", ");
+    for (const { dir, remote } of asked) await writeRemote(dir, remote);
     try {
-      const job = await target.submit({ ...plan, remote });
-      await writeRemote(dir, withAttempt(remote, { ...asked, state: "submitted", job }));
-      this.deps.log.info(`Submitted ${plan.id}, attempt ${attempt}, on ${plan.remote.address} as ${job.id}`);
+      const job = await target.submit({ ...plan, remote: firstOf(asked).remote });
+      for (const { dir, attempted, remote } of asked) await writeRemote(dir, withAttempt(remote, { ...attempted, state: "submitted", job: attempted.array === undefined ? job : taskRef(job, attempted) }));
+      this.deps.log.info(`Submitted ${names}, attempt ${plan.attempt}, on ${address} as ${job.id}`);
       return [];
     } catch (error) {
       if (isRefusal(error)) {
         await undo();
         throw error;
       }
-      this.deps.log.warn(`The answer to the start of ${plan.id} on ${plan.remote.address} was lost: ${messageOf(error)}`);
-      return [t("No answer came from {0}, so it is not known yet whether the run has started there: it is looked up and never started twice. ({1})", plan.remote.address, messageOf(error))];
+      this.deps.log.warn(`The answer to the start of ${names} on ${address} was lost: ${messageOf(error)}`);
+      return [t("No answer came from {0}, so it is not known yet whether the run has started there: it is looked up and never started twice. ({1})", address, messageOf(error))];
     }
   }
+}
+
+/** A run folder that came to nothing. A supervisor may be writing in it: out of sight first. */
+async function putAway({ dir, aside }: RemoteStart): Promise<void> {
+  await rename(dir, aside).catch(() => {}); // it never had its name
+  await rm(aside, { recursive: true, force: true, maxRetries: 10 });
+}
+
+function firstOf<T>(all: readonly T[]): T {
+  const [one] = all;
+  if (one === undefined) throw new AppError("internal", t("Nothing was to be started."));
+  return one;
 }
 
 /** Reasons for which an attempt was surely not taken: the target itself said no, or nothing was ever sent. */

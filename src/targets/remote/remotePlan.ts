@@ -54,17 +54,23 @@ export function remotePlan(parts: PlanParts): RemotePlan {
     // A scheduler takes what outlives its job for a stray; on a machine of one's own the training outlives its agent.
     fate: settings.kind !== "ssh",
     run: "..",
+    ...nodeCheck(settings, where.python, runDir),
   };
   return { id: spec.id, dir: parts.dir, remote, spec: there, attempt, attemptSpec, inputs: inputsOf(parts, paths) };
 }
 
-/** The next attempt of a run that a plan was made for, with the runner as it is now. */
-export function nextAttempt(plan: RemotePlan, { attempt, nonce, runner, remote }: { attempt: number; nonce: string; runner: string; remote: RemoteFile }): RemotePlan {
+/** The next attempt of a run that a plan was made for, with the runner as it is now: a job of its own, also where the first was a task of an array. */
+export function nextAttempt({ array: _, ...plan }: RemotePlan, { attempt, nonce, runner, remote }: { attempt: number; nonce: string; runner: string; remote: RemoteFile }): RemotePlan {
   const { spec } = plan;
   const base = plan.remote.runner.replace(/[^/]+$/, runner);
   const file: RemoteFile = { ...remote, runner: base, attempts: [...remote.attempts, { attempt, nonce, state: "prepared", job: null, asked: null }] };
-  const attemptSpec: AttemptSpec = { ...plan.attemptSpec, nonce, epoch: attempt, argv: recipeArgv(file.python, spec.recipe, file.dir, spec.launch), env: remoteEnv(base, spec.env) };
+  const attemptSpec: AttemptSpec = { ...plan.attemptSpec, nonce, epoch: attempt, argv: recipeArgv(file.python, spec.recipe, file.dir, spec.launch), env: remoteEnv(base, spec.env), ...nodeCheck(file.settings, file.python, file.dir) };
   return { ...plan, remote: file, attempt, attemptSpec };
+}
+
+/** A scheduler's job may get another machine than the one on which everything was checked, with another Python at the same path. */
+function nodeCheck({ kind }: RemoteSettings, python: string, runDir: string): Pick<AttemptSpec, "check"> {
+  return kind === "ssh" ? {} : { check: [python, "-m", "seesaw_runner.node_check", runDir] };
 }
 
 /** Where the attempt's folder is on the target. */

@@ -1,4 +1,5 @@
 import type { AttemptProbe } from "../../protocol/attempt.ts";
+import type { StoreCleared, StoreItem, StoreSurvey } from "../../protocol/cleaning.ts";
 import type { JobRef, MirrorFile, RemoteFile, SchedulerWord, SshSettings, StationFrame, TargetReport } from "../../protocol/remote.ts";
 import { attemptName } from "../../storage/runs/runStore.ts";
 import { AppError } from "../../util/errors.ts";
@@ -111,6 +112,14 @@ export class SshTarget implements RemoteTarget {
 
   fetch(run: RemoteFile, relative: string, local: string, progress: Progress, signal?: AbortSignal): Promise<void> {
     return this.runs.fetch(`${run.dir}/${relative}`, local, progress, signal);
+  }
+
+  survey(runs: readonly string[], signal?: AbortSignal): Promise<StoreSurvey> {
+    return this.runs.survey(this.settings.dir, runs, signal);
+  }
+
+  clear(runs: readonly string[], items: readonly StoreItem[], signal?: AbortSignal): Promise<StoreCleared> {
+    return this.runs.clear(this.settings.dir, runs, items, signal);
   }
 
   /** The shared connection stays for other windows, and ends by itself when nobody has used it for a while. */

@@ -11,7 +11,7 @@ import { stationError } from "./stationErrors.ts";
 
 /** A question for `station.py`: a verb and its arguments, all of them data. */
 export interface StationRequest {
-  verb: "locate" | "check" | "have" | "put" | "unpack" | "write" | "move" | "exec" | "agent" | "follow" | "list" | "get";
+  verb: "locate" | "check" | "have" | "put" | "unpack" | "write" | "move" | "exec" | "agent" | "follow" | "list" | "get" | "survey" | "clear";
   [field: string]: unknown;
 }
 

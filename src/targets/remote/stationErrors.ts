@@ -37,7 +37,7 @@ function inWords(name: string, frame: StationResult): { reach: ReachReason; mess
     case "read-only":
       return { reach: "not-writable", message: t("{1} on {0} is on a disk that is mounted read-only: name another folder with `dir:` of this target in seesaw.yaml.", name, path) };
     case "quota":
-      return { reach: "not-writable", message: t("Your disk quota on {0} is used up, so {1} could not be written: remove something there, or name a folder on another disk with `dir:`.", name, path) };
+      return { reach: "not-writable", message: t("Your disk quota on {0} is used up, so {1} could not be written: `quota -s` there shows it (on Lustre `lfs quota`). Remove something, or name a folder on another disk with `dir:`.", name, path) };
     case "disk-full":
       return { reach: "not-writable", message: t("The disk of {1} on {0} is full: make room there, or name a folder on another disk with `dir:`.", name, path) };
     case "no-folder":

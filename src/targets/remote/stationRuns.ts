@@ -1,6 +1,7 @@
 import { mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { AttemptProbe } from "../../protocol/attempt.ts";
+import type { StoreCleared, StoreItem, StoreSurvey } from "../../protocol/cleaning.ts";
 import type { MirrorFile, RemoteFile, StationFrame, TargetReport } from "../../protocol/remote.ts";
 import { attemptName } from "../../storage/runs/runStore.ts";
 import { AppError, messageOf } from "../../util/errors.ts";
@@ -162,6 +163,15 @@ export class StationRuns {
     }
     for (const { path } of items) await rm(aside(join(local, ...path.split("/")), "mark"), { force: true });
     progress(t("Fetched from {0}", this.station.name), total, total);
+  }
+
+  async survey(dir: string, runs: readonly string[], signal?: AbortSignal): Promise<StoreSurvey> {
+    return (await this.station.call({ verb: "survey", dir, runs }, quickly(signal))) as unknown as StoreSurvey;
+  }
+
+  async clear(dir: string, runs: readonly string[], items: readonly StoreItem[], signal?: AbortSignal): Promise<StoreCleared> {
+    const asked = items.map(({ kind, name }) => ({ kind, name }));
+    return (await this.station.call({ verb: "clear", dir, runs, items: asked }, quickly(signal))) as unknown as StoreCleared;
   }
 
   private async fetchFile(there: string, here: string, { bytes, mark }: { bytes: number; mark: string }, tell: (copied: number) => void, signal?: AbortSignal): Promise<void> {

@@ -9,6 +9,7 @@ import type { Log } from "../../util/log.ts";
 import { lockStage } from "../stageLock.ts";
 import { Backoff, systemClock, type Clock } from "./backoff.ts";
 import { askWord, FollowSession, usualAskMs, type SessionParts } from "./followSession.ts";
+import { jobOfKin } from "./arrayKin.ts";
 import { takeLease, type Lease } from "./lease.ts";
 import { Mirror } from "./mirror.ts";
 import type { RemoteTarget } from "./port.ts";
@@ -178,13 +179,14 @@ export class Supervisor {
       const fresh = await readRemote(this.parts.dir);
       const now = fresh === null ? null : newestAttempt(fresh);
       if (fresh === null || now === null || now.attempt !== asked.attempt || now.state !== asked.state) return 0;
-      if (asked.state === "prepared") {
+      const kin = await jobOfKin(this.parts.dir, now);
+      if (asked.state === "prepared" && kin === null) {
         // Who prepared it is gone, and nothing was ever asked of the target.
         if (mirror.file.word?.state !== "not-found") mirror.note({ word: { state: "not-found", reason: null } });
         return this.askMs;
       }
       const target = await this.parts.target(remote.settings);
-      const job = (await target.find(fresh, asked.attempt, signal)) ?? (await this.askAgain(target, asked, signal));
+      const job = kin ?? (await target.find(fresh, asked.attempt, signal)) ?? (await this.askAgain(target, asked, signal));
       if (job === null) return this.askMs;
       await writeRemote(this.parts.dir, withAttempt(fresh, { ...asked, state: "submitted", job }));
       this.parts.log.info(`The start of ${this.parts.dir} whose answer was lost is job ${job.id} on ${remote.address}.`);

@@ -16,6 +16,7 @@ import { AppError } from "../../../src/util/errors.ts";
 import { identify, repo, sleep } from "../shared/leftovers.ts";
 import { noRay, RayHead } from "./head.ts";
 import { registerFaults } from "./rayFaults.ts";
+import { registerSample } from "./raySample.ts";
 import { contents, RayLab, until, type RayLabOptions } from "./rayLab.ts";
 
 const skip = await noRay();
@@ -250,6 +251,80 @@ withRay("through a proxy that lets no websocket through", async (lab) => {
   }
 });
 
+withRay("through a proxy that wants a login, and opens tunnels: the log streams, the proxy's password reaches nobody", async (lab) => {
+  const seen: string[] = [];
+  const login = `Basic ${Buffer.from("me:hidden").toString("base64")}`;
+  const proxy = createServer((question, answer) => {
+    seen.push(`${question.method} ${question.headers["proxy-authorization"] === login ? "in" : "out"}`);
+    if (question.headers["proxy-authorization"] !== login) return void answer.writeHead(407).end();
+    const { "proxy-authorization": _, ...headers } = question.headers;
+    question.pipe(ask(question.url ?? "", { method: question.method, headers: { ...headers, connection: "close" } }, (from) => {
+      answer.writeHead(from.statusCode ?? 500, from.headers);
+      from.pipe(answer);
+    }).on("error", () => answer.destroy()));
+  });
+  const tunnels = new Set<Socket>();
+  proxy.on("connect", (question, near: Socket) => {
+    seen.push(`CONNECT ${question.headers["proxy-authorization"] === login ? "in" : "out"}`);
+    const [host = "", port] = (question.url ?? "").split(":");
+    const far = connect(Number(port), host, () => near.write("HTTP/1.1 200 OK\r\n\r\n"));
+    tunnels.add(near);
+    for (const [one, other] of [[near, far], [far, near]] as const) one.on("error", () => other.destroy()).on("close", () => other.destroy()).pipe(other);
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  const { port } = proxy.address() as { port: number };
+  const deps = { runnerDir: join(repo, "runner"), log: console, token: () => Promise.resolve(token) };
+  const stranger = new RayTarget(lab.settings, deps, { HTTP_PROXY: `http://127.0.0.1:${port}` });
+  const target = new RayTarget(lab.settings, deps, { HTTP_PROXY: `http://me:hidden@127.0.0.1:${port}` });
+  try {
+    await assert.rejects(stranger.check(), reach("refused", /asks for a login/));
+    const plan = await lab.start(lab.plan({ steps: 3 }));
+    const mirror = await Mirror.open(plan.dir);
+    await target.follow(plan.remote, {}, (frame) => mirror.apply(frame), AbortSignal.timeout(300_000));
+    await mirror.close();
+    assertSame(lab, plan);
+    assert.ok(seen.includes("CONNECT in") && seen.includes("POST in") && seen.includes("GET out"), [...new Set(seen)].join());
+    const around = new RayTarget(lab.settings, deps, { HTTP_PROXY: "http://127.0.0.1:9", NO_PROXY: `${head.host.address}/32` });
+    assert.equal((await around.check()).reachable, true, "past a proxy that is down");
+    around.dispose();
+  } finally {
+    for (const one of [target, stranger]) one.dispose();
+    for (const one of tunnels) one.destroy();
+    proxy.closeAllConnections();
+    proxy.close();
+  }
+});
+
+withRay("what cannot be used is told by `seesaw targets check`, with exit code 1, and nothing is started by `seesaw run`", async (lab) => {
+  const sample = join(repo, "media/sample");
+  const yaml = (address: string, more = ""): string => `seesaw: 1
+base: ${sample}/models/m0
+skills: { math: { probes: ${sample}/data/math.probe.jsonl, check: { kind: number-after, marker: so } } }
+stages: [{ id: math, recipe: sft, data: ${sample}/data/math.train.jsonl, on: box }]
+targets: { box: { kind: ray, address: "${address}", dir: ${lab.there}, python: python3${more} } }
+`;
+  const over = `e30.${Buffer.from(JSON.stringify({ exp: 1_000 })).toString("base64url")}.x`;
+  const cases: [string, string, Record<string, string>, string, RegExp][] = [
+    ["wrong token", yaml(head.address), { SEESAW_RAY_TOKEN: "wrong" }, "refused", /refuses the token/],
+    ["token that is over", yaml(head.address), { SEESAW_RAY_TOKEN: over }, "expired", /has expired/],
+    ["no dashboard", yaml(`http://${head.host.address}:9`), {}, "no-scheduler", /without dashboard/],
+    ["proxy that is not there", yaml(head.address), { HTTP_PROXY: "http://127.0.0.1:9" }, "no-route", /The proxy 127\.0\.0\.1:9/],
+  ];
+  for (const [name, text, env, reason, says] of cases) {
+    writeFileSync(join(lab.dir, "seesaw.yaml"), text);
+    const cli = (...words: string[]): ReturnType<typeof run> => run([process.execPath, join(repo, "src/cli.ts"), ...words], { cwd: lab.dir, env: { ...process.env, ...env }, timeout: 180_000 });
+    const { code, stdout, stderr } = await cli("targets", "check", "box", "--json");
+    assert.equal(code, 1, `${name}: ${stderr}`);
+    const [problem] = (JSON.parse(stdout) as { targets: { problems: { reason: string; message: string }[] }[] }).targets[0]?.problems ?? [];
+    assert.equal(problem?.reason, reason, name);
+    assert.match(problem.message, says);
+    const started = await cli("run", "math", "--detach");
+    assert.equal(started.code, 5, `${name}: ${started.stderr}`);
+    assert.match(started.stderr, says);
+  }
+  assert.ok(!existsSync(join(lab.there, "runs")) && (await client.jobs()).every((job) => job.metadata?.["seesaw_run"]?.startsWith("math-2") !== true), "something was started");
+});
+
 withRay("a stream that breaks off is opened again, and nothing comes twice", async (lab) => {
   const streams = new Set<Socket>();
   let opened = 0;
@@ -327,6 +402,7 @@ withRay("a certificate that nobody vouches for is refused; with its authority's 
 });
 
 registerFaults({ head: () => head, client: () => client, skip });
+registerSample({ head: () => head, skip });
 
 // It ends the cluster of all tests and starts another.
 withRay("the head dies: nothing is left running, the run is lost by the target's word, and goes on from its checkpoint", async (lab) => {

@@ -46,3 +46,21 @@ fault("slurm", "killed with its agent while no window was open, and forgotten by
     await lab.close();
   }
 }, { skip: lacks, timeout: 600_000 });
+
+fault("slurm", "array: a waiting task that is cancelled alone, of which only the accounting knows", async ({ judge }) => {
+  const lab = Lab.open({ kind: "slurm", resources: { partition: "low" } });
+  try {
+    const { pipeline, diagnostics } = await lab.pipeline({ open: true });
+    const [first = "", second = ""] = (await lab.services.launcher.startSeeds(pipeline, diagnostics, "math", { seeds: [0, 1], limit: 1 }, { trusted: true })).map(({ id }) => id);
+    await lab.untilStep(first, 2, 240);
+    await cluster.ok(["scancel", lab.remoteFile(second).attempts[0]?.job?.id ?? ""]);
+    await lab.window();
+    const { state } = await judge(lab, second, { status: "cancelled", reason: "scheduler", attempts: 0, compare: false, seconds: 240 });
+    assert.equal(state.remote?.word?.reason, "CANCELLED");
+    lab.finish(first);
+    await judge(lab, first, { status: "done", seconds: 240 });
+  } finally {
+    await cluster.clear();
+    await lab.close();
+  }
+}, { skip: lacks, timeout: 600_000 });

@@ -90,8 +90,12 @@ export class SlurmCluster {
     return this.daemon("slurmctld", ["/usr/sbin/slurmctld", "-D", ...args]);
   }
 
-  startNode(node: string): Promise<void> {
-    return this.daemon(`slurmd-${node}`, ["/usr/sbin/slurmd", "-D", "-N", node], { SEESAW_TEST_NODE: node });
+  /** `over`: what the node and its jobs find at some paths instead of what is there on this machine, as on disks of its own. */
+  startNode(node: string, over: Readonly<Record<string, string>> = {}): Promise<void> {
+    const argv = ["/usr/sbin/slurmd", "-D", "-N", node];
+    const mount = 'while [ "$1" != -- ]; do mount --bind "$2" "$1" || exit 1; shift 2; done; shift; exec "$@"';
+    const own = Object.keys(over).length === 0 ? [] : ["unshare", "--mount", "--propagation", "slave", "sh", "-c", mount, "sh", ...Object.entries(over).flat(), "--"];
+    return this.daemon(`slurmd-${node}`, [...own, ...argv], { SEESAW_TEST_NODE: node });
   }
 
   /** Starts a program that outlives the test unless it is ended, and records it for the guard. */

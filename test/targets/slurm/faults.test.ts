@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before } from "node:test";
 import { SlurmTarget } from "../../../src/targets/remote/slurm/slurmTarget.ts";
 import { AppError } from "../../../src/util/errors.ts";
@@ -8,6 +8,7 @@ import { fault } from "../shared/fault.ts";
 import { Lab, until } from "../shared/lab.ts";
 import { repo } from "../shared/leftovers.ts";
 import { SlurmCluster } from "./cluster.ts";
+import { instead } from "./instead.ts";
 
 // What a cluster does to a job, each with a real Slurm: munged, slurmctld and two slurmd of this test's own.
 let cluster: SlurmCluster;
@@ -229,17 +230,6 @@ slurm("munge down while it is submitted", async (lab, { judge }) => {
   }
 });
 
-/** Puts a program of this test before Slurm's own on the PATH until the lab is closed. */
-function instead(lab: Lab, name: string, script: string): void {
-  const folder = join(lab.dir, "instead");
-  const path = process.env["PATH"] ?? "";
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`);
-  chmodSync(join(folder, name), 0o755);
-  if (!path.startsWith(folder)) process.env["PATH"] = `${folder}${delimiter}${path}`;
-  lab.later(() => Promise.resolve(void (process.env["PATH"] = (process.env["PATH"] ?? "").replace(`${folder}${delimiter}`, ""))));
-}
-
 slurm("the answer to the submission is lost, and nobody can be asked at first", async (lab, { judge }) => {
   instead(lab, "sbatch", '/usr/bin/sbatch "$@" > /dev/null; kill -9 $$');
   instead(lab, "squeue", `[ -e ${lab.dir}/asked ] && exec /usr/bin/squeue "$@"; [ -e ${lab.dir}/ready ] && echo > ${lab.dir}/asked; echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; exit 1`);
@@ -256,6 +246,7 @@ slurm("the answer to the submission is lost, and nobody can be asked at first", 
 
 slurm("submitted twice", async (lab, { judge }) => {
   const { id } = await lab.start({ steps: 150 });
+  await lab.untilStep(id, 1, patience); // or the second might be first to take the attempt
   const second = await cluster.ok(["sbatch", "--parsable", join(lab.there(id).dir, "attempt-0001/job.sh")]);
   await lab.window();
   await judge(lab, id, { status: "done", step: 150, seconds: patience });

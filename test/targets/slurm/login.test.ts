@@ -68,6 +68,11 @@ test("slurm: what can be told before anything is spent", { timeout: 300_000 }, a
   const refused = await check(settings({ partition: "nope" }));
   assert.deepEqual(refused.problems.map(({ reason }) => reason), ["resources"]);
   assert.match(refused.problems[0]?.message ?? "", /no partition `nope`: it has low, high, short/);
+  for (const resources of [{ partition: "low", gpus: 99 }, { partition: "low", nodes: 50 }, { partition: "low", memory: "9000G" }]) {
+    const { problems } = await check(settings(resources));
+    assert.deepEqual(problems.map(({ reason }) => reason), ["resources"], JSON.stringify(resources));
+    assert.match(problems[0]?.message ?? "", /No node on .* has what the stage asks for: lower/, JSON.stringify(resources));
+  }
   assert.equal(await cluster.ok(["squeue", "-h", "-t", "pending,running"]), "", "asking submits nothing");
   await cluster.end("slurmctld");
   const down = await check(settings({}));

@@ -9,20 +9,26 @@ import { reachOf } from "../../../src/targets/remote/reachError.ts";
 import { AppError } from "../../../src/util/errors.ts";
 import { fault } from "../shared/fault.ts";
 import { Lab, python } from "../shared/lab.ts";
-import { leave } from "../shared/leftovers.ts";
+import { leave, repo } from "../shared/leftovers.ts";
 import { SshLab, freePort } from "../shared/sshd.ts";
 
 // Targets that cannot be used: each is said in a sentence, at once, without a prompt, and leaves nothing behind.
 let ssh: SshLab;
 before(async () => {
   ssh = await SshLab.open();
-  await ssh.server("lo");
-  await ssh.server("stranger", { accepts: "nothing" });
+  const lo = await ssh.server("lo");
+  const stranger = await ssh.server("stranger", { accepts: "nothing" });
   await ssh.server("password", { accepts: "password" });
   await (await ssh.server("changed")).changeHostKey();
   const { port } = await ssh.server("unknown");
   ssh.forget(port);
   ssh.extra(`Host closed\n  HostName 127.0.0.1\n  Port ${await freePort()}\n`);
+  // An empty part is no name for any resolver: nobody is asked.
+  ssh.extra("Host nameless\n  HostName no..such\n");
+  ssh.extra(`Host locked\n  HostName 127.0.0.1\n  Port ${stranger.port}\n  IdentityFile ${await ssh.key("locked", "a passphrase")}\n`);
+  // Jump hosts and proxies are the person's own settings.
+  for (const jump of ["lo", "stranger", "closed"]) ssh.extra(`Host behind-${jump}\n  HostName 127.0.0.1\n  HostKeyAlias [127.0.0.1]:${lo.port}\n  Port ${lo.port}\n  ProxyJump ${jump}\n`);
+  ssh.extra(`Host behind-nothing\n  HostName 127.0.0.1\n  Port ${lo.port}\n  ProxyCommand /nowhere/proxy %h %p\n`);
 });
 after(() => ssh.close());
 
@@ -36,9 +42,19 @@ async function refuses(box: Record<string, unknown>, reason: ReachReason, second
     assert.equal(reachOf(error), reason, String(error));
     assert.ok(Date.now() - since < seconds * 1000, `it took ${(Date.now() - since) / 1000} s to say so`);
     assert.match((error as Error).message, /[.!]$/, "a sentence");
+    await checkTells(lab, reason, (error as Error).message);
     return { lab, message: (error as Error).message };
   }
   assert.fail("the stage was started");
+}
+
+/** `seesaw targets check` says the same before anything is asked for, and ends with exit code 1. */
+async function checkTells(lab: Lab, reason: ReachReason, message: string): Promise<void> {
+  const { code, stdout, stderr } = await run([process.execPath, join(repo, "src/cli.ts"), "targets", "check", "box", "--json"], { cwd: lab.root, timeout: 180_000 });
+  assert.equal(code, 1, stderr);
+  const { ok, targets } = JSON.parse(stdout) as { ok: boolean; targets: { problems: { reason: string; message: string }[] }[] };
+  assert.equal(ok, false);
+  assert.ok(targets[0]?.problems.some((problem) => problem.reason === reason && problem.message === message), `${message}\n${stdout}`);
 }
 
 const cases: [string, string, ReachReason, RegExp][] = [
@@ -46,6 +62,11 @@ const cases: [string, string, ReachReason, RegExp][] = [
   ["key refused", "stranger", "refused", /key/i],
   ["host key changed", "changed", "host-key", /host key|key of/i],
   ["host key unknown", "unknown", "host-key", /host key|key of/i],
+  ["no machine of that name", "nameless", "no-route", /no machine with the name no\.\.such: correct `host:`/],
+  ["key that needs its passphrase", "locked", "login", /needs its passphrase.*ssh-add/],
+  ["jump host refuses the key", "behind-stranger", "refused", /jump host or proxy.*refused your key/],
+  ["jump host is down", "behind-closed", "no-route", /jump host or proxy.*refused the connection/],
+  ["proxy command that is not there", "behind-nothing", "no-route", /jump host or proxy.*\/nowhere\/proxy/],
 ];
 for (const [name, host, reason, says] of cases) {
   fault("ssh", name, async ({ nothingStarted }) => {
@@ -64,6 +85,17 @@ fault("ssh", "password would be asked for", async ({ nothingStarted }) => {
   try {
     assert.match(message, /password|log in/i);
     await nothingStarted(lab);
+  } finally {
+    await lab.close();
+  }
+});
+
+fault("ssh", "over a jump host of the person's own settings", async ({ judge }) => {
+  const lab = Lab.open({ kind: "ssh", host: "behind-lo" });
+  try {
+    const { id } = await lab.start({ steps: 5 });
+    await lab.window();
+    await judge(lab, id, { status: "done", step: 5 });
   } finally {
     await lab.close();
   }

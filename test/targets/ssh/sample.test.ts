@@ -7,7 +7,7 @@ import { Lab } from "../shared/lab.ts";
 import { sampleChain } from "../shared/sampleChain.ts";
 import { SshLab } from "../shared/sshd.ts";
 
-// The real recipes on the sample's model: the first stage over ssh, the second from the checkpoint that stayed there.
+// The real recipes on the sample's model, over a real ssh.
 let ssh: SshLab;
 before(async () => {
   ssh = await SshLab.open();
@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => ssh.close());
 
-test("ssh: the sample's first stage, then its second from the checkpoint that stayed on the target", { timeout: 400_000 }, async () => {
+test("ssh: the sample chain, each stage from the checkpoint that stayed on the target, as on this machine", { timeout: 1_200_000 }, async () => {
   const lab = Lab.open({ kind: "ssh", host: "lo" }, { real: true });
   try {
     await sampleChain(lab);

@@ -140,3 +140,45 @@ test("a command of the person's own is shown before it runs", async () => {
   const json = await cli("run", "a", "--json", "--python", "/no/such/python");
   assert.deepEqual((JSON.parse(json.stdout.split("\n")[0] ?? "") as { command: unknown }).command, { line: "python 'my train.py' {start}", shell: false, cwd: null });
 });
+
+test("--seeds runs the stage with each seed, beside the chain; status tells them apart", { timeout: 180_000 }, async () => {
+  await box.pipeline();
+  const ran = await cli("run", "a", "--seeds", "0,2");
+  assert.equal(ran.code, 0, ran.stderr);
+  assert.match(ran.stdout, /^✓ a seed 0  2 steps .*\n✓ a seed 2  2 steps .*loss 0\.500  a-\S+\n$/);
+  const status = await cli("status", "--no-refresh");
+  assert.match(status.stdout, /^M1 a +done .*\n +seed 2 +done .*\nM2 b +not run yet/m);
+  const json = JSON.parse((await cli("status", "--json", "--no-refresh")).stdout) as { seed: number; stages: { newest: string }[]; runs: { id: string; seed: number }[] };
+  assert.deepEqual([json.seed, json.runs.map(({ seed }) => seed)], [0, [2, 0]]);
+  assert.equal(json.stages[0]?.newest, json.runs[1]?.id, "the chain's own");
+  const again = await cli("run", "a", "--seeds", "2", "--json");
+  const said = again.stdout.trim().split("\n").map((line) => JSON.parse(line) as { event: string; seed?: number });
+  assert.deepEqual(said.map(({ event, seed }) => [event, seed]), [["up-to-date", 2], ["result", undefined]]);
+  for (const [args, text] of [[["--seeds", "x"], /no list of seeds/], [["b", "--seeds", "1"], /exactly one stage/], [["--seeds", "1,2", "--resume"], /give the one seed/]] as const) {
+    const wrong = await cli("run", "a", ...args);
+    assert.equal(wrong.code, 2, wrong.stdout);
+    assert.match(wrong.stderr, text);
+  }
+  await box.pipeline({ fail_at: 1 });
+  const failed = await cli("run", "a", "--seeds", "4,2");
+  assert.equal(failed.code, 1);
+  assert.match(failed.stdout, /^✗ a seed 4  failed .*NaN at step 1\. \(a-\S+\)\n✗ a seed 2  failed /);
+  assert.match(failed.stderr, /`seesaw logs a-\S+` shows its output, `seesaw run a --resume --seeds 4` goes on with it/);
+  const resumed = await cli("run", "a", "--resume", "--seeds", "2");
+  assert.equal(resumed.code, 0, resumed.stderr);
+  assert.match((await cli("run", "a", "--resume", "--seeds", "2")).stderr, /The newest run of `a` with seed 2, a-\S+, is finished/);
+});
+
+test("--dry-run --seeds shows the job array word for word, and asks nobody", { timeout: 120_000 }, async () => {
+  await box.pipeline();
+  const file = join(box.root, "seesaw.yaml");
+  writeFileSync(file, `${readFileSync(file, "utf8").replace("id: a,", "id: a, on: cluster,")}targets:\n  cluster: { kind: slurm, host: login1, python: /shared/python, dir: /shared/me, resources: { partition: gpu } }\n`);
+  const shown = await cli("run", "a", "--seeds", "0-4%2", "--dry-run");
+  assert.equal(shown.code, 0, shown.stderr);
+  assert.match(shown.stdout, /\* One array of 5 tasks, each a run of its own: task 0 is seed 0 \(a-\S+\), task 1 is seed 1 /);
+  assert.match(shown.stdout, /^#SBATCH --array=0-4%2$/m);
+  assert.match(shown.stdout, /slurm_job\.py --array \/shared\/me\/arrays\/[0-9a-f]{32}\/runs\.json 1$/m);
+  assert.equal((shown.stdout.match(/→ \/shared\/me\/runs\/a-\S+\/run\.json/g) ?? []).length, 5);
+  await box.pipeline();
+  assert.match((await cli("run", "a", "--seeds", "3,4", "--dry-run")).stdout, /Shown is the run with seed 3; those with 4 differ by the seed alone, and run one after the other/);
+});

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { after, test } from "node:test";
@@ -68,6 +68,25 @@ test("check: a machine that answers tells its Python, its packages and its disk"
   assert.match(found?.python?.version ?? "", /^3\.\d+\.\d+/);
   assert.ok("torch" in (found?.python?.packages ?? {}));
   assert.ok((found?.disk?.free ?? 0) > 0 && (found?.roundTrip ?? 0) > 0);
+});
+
+test("clean: what nobody needs is shown with its size, and goes only with a yes", async () => {
+  const nothing = await cli("targets", "clean", "near");
+  assert.deepEqual([nothing.code, /Nothing there can go\./.test(nothing.stdout)], [0, true], nothing.stderr);
+  const old = join(box, "there/objects/abc");
+  mkdirSync(old, { recursive: true });
+  writeFileSync(join(old, "data.jsonl"), "x".repeat(2048));
+  const at = Date.now() / 1000 - 200_000;
+  for (const path of [join(old, "data.jsonl"), old]) utimesSync(path, at, at);
+  const asked = await cli("targets", "clean", "near");
+  assert.deepEqual([asked.code, /`seesaw targets clean near --yes`/.test(asked.stderr)], [2, true], asked.stderr);
+  assert.match(asked.stdout, /^data +abc +2\.0 kB +no run there names it/m);
+  const shown = JSON.parse((await cli("targets", "clean", "near", "--json")).stdout) as { bytes: number; cleared: null };
+  assert.deepEqual([shown.bytes, shown.cleared, existsSync(old)], [2048, null, true]);
+  const gone = await cli("targets", "clean", "near", "--yes");
+  assert.deepEqual([gone.code, /^Removed 2\.0 kB in 1 shared folder from near\.$/m.test(gone.stdout), existsSync(old)], [0, true, false], gone.stdout + gone.stderr);
+  const wrong = [await cli("targets", "clean"), await cli("targets", "clean", "local"), await cli("targets", "clean", "far", "--yes"), await cli("targets", "clean", "nope")];
+  assert.deepEqual(wrong.map(({ code }) => code), [2, 2, 5, 3], wrong.map(({ stderr }) => stderr).join("\n"));
 });
 
 test("wrong words are refused with what there is", async () => {

@@ -104,3 +104,12 @@ test("a checkpoint that lies on a target can be fetched, one of this machine nee
   assert.deepEqual(contexts(null), ["checkpoint", 80]);
   assert.deepEqual(contexts({ target: "box", kind: "ssh", address: "gpu-box", job: null, word: null, unreachable: null, heard: 1, complete: true }), ["checkpoint.remote", 80]);
 });
+
+test("a run with another seed than the file's says which, and is seen while it runs", () => {
+  const own = makeRun("math", { status: "done" });
+  const other = { ...own, id: "math-20990101T000000-ffff", spec: { ...own.spec, id: "math-20990101T000000-ffff", seed: own.spec.seed + 2, file_seed: own.spec.seed, created: own.spec.created + 60 }, state: { ...own.state, status: "running" as const } };
+  const node = stage(stageNodes([makeView({ runs: [own, other] })]), "math");
+  assert.deepEqual(node.children.map(({ label }) => label.includes(" · seed ")), [false, true]);
+  assert.match(node.children[1]?.label ?? "", new RegExp(` · seed ${own.spec.seed + 2}$`));
+  assert.deepEqual([node.target.run, node.context, node.expanded], [own.id, "stage", true]);
+});

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { diskError, LocalTarget, writeJson } from "../../../src/targets/local.ts";
@@ -29,6 +29,9 @@ test("a failed write names the place and the reason, whatever it was", async () 
     return [reason, message];
   };
   assert.deepEqual(text("ENOSPC"), ["disk-full", "/x could not be written: the disk is full. Free some space and try again."]);
+  // As Node tells it: without a name.
+  const quota = diskError("/x", Object.assign(new Error("UNKNOWN: unknown error, write"), { code: "UNKNOWN", errno: -constants.errno.EDQUOT }));
+  assert.deepEqual([quota.reason, /your disk quota is used up \(`quota -s`/.test(quota.message)], ["disk-full", true]);
   assert.deepEqual(text("EROFS"), ["not-writable", "/x could not be written: this folder is read-only for you."]);
   assert.deepEqual(text("ENOTDIR"), ["not-writable", "/x could not be written: a part of the path is a file."]);
   assert.equal(diskError("/x", new Error("odd")).reason, "internal");

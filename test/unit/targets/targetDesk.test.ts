@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { parsePipeline } from "../../../src/domain/pipeline/pipeline.ts";
 import type { SshSettings } from "../../../src/protocol/remote.ts";
+import { FolderRunStore } from "../../../src/storage/runs/folderRunStore.ts";
 import { parseGpus } from "../../../src/targets/localReport.ts";
 import { SshTarget } from "../../../src/targets/remote/sshTarget.ts";
 import { TargetDesk } from "../../../src/targets/targetDesk.ts";
@@ -34,6 +35,7 @@ let made = 0;
 const desk = new TargetDesk({
   runnerDir,
   log,
+  runs: new FolderRunStore(),
   remote: (named, id) => {
     made += 1;
     const settings = named.targets.find((target) => target.id === id) as SshSettings;

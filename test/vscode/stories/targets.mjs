@@ -1,10 +1,11 @@
 // Other machines: nothing is asked before the view is opened; a failed reach is told with its way out; a run whose machine is silent;
 // and the dry run out of the question of Run Stage.
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { say } from "../../../.config/scripts/progress.mjs";
-import { command, dialog, fresh, inlineAction, openSeesaw, stageRow, withWorkbench } from "../workbench.mjs";
+import { command, dialog, fresh, inlineAction, openSeesaw, stageRow, until, withWorkbench } from "../workbench.mjs";
 import { pictureTaker, quiet, widen } from "./pictures.mjs";
 
 export async function targetsStory(vsix, python, spaces, theme = null) {
@@ -50,5 +51,40 @@ export async function targetsStory(vsix, python, spaces, theme = null) {
     await page.locator(".quick-input-list .monaco-list-row", { hasText: "closed-box" }).first().click({ timeout: 20_000 });
     await page.locator(".terminal-wrapper, .terminal").first().waitFor({ timeout: 30_000 });
     say("targets: a terminal to log in opens with ssh in it");
+
+    await rayToken(page, folder, dir);
   });
+}
+
+/** A cluster that wants a token: the failed check leads to the question, and what was typed there is sent to it and is in no file. */
+async function rayToken(page, folder, dir) {
+  const token = "t0k3n-of-a-cluster";
+  const sent = [];
+  const cluster = createServer((request, response) => {
+    sent.push(request.headers.authorization ?? "");
+    response.writeHead(sent.at(-1) === `Bearer ${token}` ? 404 : 401).end();
+  });
+  await new Promise((resolve) => cluster.listen(0, "127.0.0.1", resolve));
+  try {
+    const file = join(folder, "seesaw.yaml");
+    writeFileSync(file, `${readFileSync(file, "utf8").trimEnd()}\n  ray: { kind: ray, address: "http://127.0.0.1:${cluster.address().port}", dir: /tmp/seesaw-ray }\n`);
+    const row = (text) => stageRow(page, text);
+    await row(/^ray.*not checked yet/).waitFor({ timeout: 30_000 });
+    await inlineAction(page, /^ray/, "Check Targets");
+    const problem = row(/token/i);
+    await problem.waitFor({ timeout: 60_000 });
+    assert.ok(sent.length > 0 && sent.every((one) => one === ""), JSON.stringify(sent));
+    await problem.click();
+    const input = page.locator(".quick-input-widget input[type=password]");
+    await input.fill(`  ${token} `);
+    await page.keyboard.press("Enter");
+    await until("the token at the cluster", () => sent.includes(`Bearer ${token}`), 30_000);
+    await row(/^ray.*cannot be reached/).waitFor({ timeout: 30_000 });
+    const files = [folder, join(dir, "data", "logs"), join(dir, "data", "User", "workspaceStorage")].flatMap((at) => (existsSync(at) ? readdirSync(at, { recursive: true, withFileTypes: true }) : [])).filter((entry) => entry.isFile());
+    for (const entry of files) assert.ok(!readFileSync(join(entry.parentPath, entry.name)).includes(token), `${entry.name} has the token`);
+  } finally {
+    cluster.close();
+    cluster.closeAllConnections();
+  }
+  say("targets: the token is asked for, sent to its cluster, and in no file");
 }

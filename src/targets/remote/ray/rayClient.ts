@@ -1,10 +1,10 @@
 import http from "node:http";
 import https from "node:https";
-import type { AgentOptions } from "node:https";
 import { AppError } from "../../../util/errors.ts";
 import { t } from "../../../util/l10n.ts";
-import { answerError, connectionError, lastLine, noAgent } from "./rayErrors.ts";
+import { answerError, connectionError, lastLine, noAgent, RayError } from "./rayErrors.ts";
 import type { RayPackage } from "./rayPackage.ts";
+import { proxyDown, proxyLogin, wayTo, type Way } from "./rayProxy.ts";
 
 /** A job as Ray tells of it. */
 export interface RayJob {
@@ -62,19 +62,23 @@ export const ended = (job: RayJob): boolean => job.status === "SUCCEEDED" || job
 
 /**
  * Ray's Jobs API. Through node:http, because Ray refuses whatever looks like a browser, and `fetch` does. The token goes into
- * one header and nowhere else. Proxies come from the environment where this Node can do that, certificates are always checked.
+ * one header and nowhere else. Proxies come from the environment, certificates are always checked.
  */
 export class RayClient {
   readonly address: string;
-  readonly agent: http.Agent;
+  private readonly env: NodeJS.ProcessEnv;
+  private found: Way | null = null;
   private readonly token: () => Promise<string | null>;
 
   constructor(address: string, token: () => Promise<string | null>, env: NodeJS.ProcessEnv = process.env) {
     this.address = address;
     this.token = token;
-    // Node 24 reads the proxy of the environment itself; VS Code's Node has the editor's own proxy settings.
-    const options = { keepAlive: true, proxyEnv: env } as AgentOptions;
-    this.agent = address.startsWith("https:") ? new https.Agent(options) : new http.Agent(options);
+    this.env = env;
+  }
+
+  /** RayError where the environment names a proxy that cannot be one. */
+  private get way(): Way {
+    return (this.found ??= wayTo(this.address, this.env));
   }
 
   async version(signal?: AbortSignal): Promise<string> {
@@ -146,11 +150,12 @@ export class RayClient {
 
   /** What a websocket is opened with. */
   async socket(id: string): Promise<{ url: string; headers: Record<string, string>; agent: http.Agent }> {
-    return { url: `${this.address.replace(/^http/, "ws")}${jobPath(id)}/logs/tail`, headers: await this.headers(), agent: this.agent };
+    return { url: `${this.address.replace(/^http/, "ws")}${jobPath(id)}/logs/tail`, headers: await this.headers(), agent: this.way.tunnel };
   }
 
   dispose(): void {
-    this.agent.destroy();
+    this.found?.agent.destroy();
+    this.found?.tunnel.destroy();
   }
 
   private async headers(): Promise<Record<string, string>> {
@@ -161,7 +166,9 @@ export class RayClient {
   private async ask(method: string, path: string, what: string, { body, json, timeout = silenceMs, signal, allow = [] }: Ask): Promise<Answer> {
     const bytes = json === undefined ? body : Buffer.from(JSON.stringify(json));
     const token = await this.token();
+    const { proxy, before, headers: forProxy } = this.way;
     const headers = {
+      ...forProxy,
       accept: "application/json",
       ...(token !== null && { authorization: `Bearer ${token}` }),
       ...(json !== undefined && { "content-type": "application/json" }),
@@ -174,8 +181,11 @@ export class RayClient {
       answer = await exchange().catch((error: unknown) => ((error as { reused?: boolean }).reused === true && signal?.aborted !== true ? exchange() : Promise.reject(error)));
     } catch (error) {
       if (signal?.aborted) throw new AppError("cancelled", t("The question to {0} was stopped: cancelled.", this.address), { cause: error });
-      throw connectionError(this.address, error);
+      if (error instanceof RayError) throw error;
+      throw proxy !== null && before !== "" ? proxyDown(this.address, proxy, error) : connectionError(this.address, error);
     }
+    if (answer.status === 407) throw proxyLogin(this.address, 407);
+    if (answer.status === 403 && before !== "") throw new RayError("refused", t("{0} refuses the token, or the proxy {1} does not let you go there: set the right token with the command \"Seesaw: Set Ray Token\", or in SEESAW_RAY_TOKEN, or put {0} into NO_PROXY.", this.address, proxy ?? ""), 403);
     if (answer.status !== 200 && !allow.includes(answer.status)) throw answerError(this.address, what, answer.status, answer.text, token);
     return answer;
   }
@@ -183,7 +193,8 @@ export class RayClient {
   private exchange(method: string, path: string, headers: Record<string, string>, bytes: Uint8Array | undefined, timeout: number, signal?: AbortSignal): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const ask = this.address.startsWith("https:") ? https.request : http.request;
-      const request = ask(`${this.address}${path}`, { method, headers, agent: this.agent, timeout, ...(signal !== undefined && { signal }) }, (answer) => {
+      const { agent, before } = this.way;
+      const request = ask(`${this.address}${path}`, { method, headers, agent, timeout, ...(before !== "" && { path: `${before}${path}` }), ...(signal !== undefined && { signal }) }, (answer) => {
         const chunks: Buffer[] = [];
         answer.on("data", (chunk: Buffer) => chunks.push(chunk));
         answer.on("error", reject);

@@ -1,5 +1,6 @@
 import { basename, dirname } from "node:path";
 import type { AttemptProbe } from "../../../protocol/attempt.ts";
+import type { StoreCleared, StoreItem, StoreSurvey } from "../../../protocol/cleaning.ts";
 import type { JobRef, MirrorFile, RaySettings, RemoteFile, SchedulerWord, StationFrame, TargetReport } from "../../../protocol/remote.ts";
 import type { Resources } from "../../../protocol/runSpec.ts";
 import { AppError } from "../../../util/errors.ts";
@@ -180,6 +181,15 @@ export class RayTarget implements RemoteTarget {
 
   async fetch(run: RemoteFile, relative: string, local: string, progress: Progress, signal?: AbortSignal): Promise<void> {
     await this.runs(await nodeOfRun(this.client, run, signal)).fetch(`${run.dir}/${relative}`, local, progress, signal);
+  }
+
+  /** Of disks that the nodes have for themselves only the head's is seen. */
+  survey(runs: readonly string[], signal?: AbortSignal): Promise<StoreSurvey> {
+    return this.runs(null).survey(this.settings.dir, runs, signal);
+  }
+
+  clear(runs: readonly string[], items: readonly StoreItem[], signal?: AbortSignal): Promise<StoreCleared> {
+    return this.runs(null).clear(this.settings.dir, runs, items, signal);
   }
 
   dispose(): void {

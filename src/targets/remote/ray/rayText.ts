@@ -1,5 +1,6 @@
 import type { SchedulerWord } from "../../../protocol/remote.ts";
 import type { Resources } from "../../../protocol/runSpec.ts";
+import { runnerPackages } from "../stationRuns.ts";
 import { ended, type RayJob, type RayJobRequest, type RayNode } from "./rayClient.ts";
 import { lastLine } from "./rayErrors.ts";
 
@@ -31,7 +32,8 @@ export function wordOf(job: RayJob | null, nodes: readonly RayNode[] | null, sai
   const node = nodes?.find((one) => one.node_id === job.driver_node_id)?.node_name ?? null;
   if (job.status === "PENDING") return { state: "queued", reason: pendingReason(nodes, asked), nodes: null };
   if (!ended(job)) return { state: "running", reason: null, nodes: node };
-  return { state: "ended", end: endOf(job), reason: said ?? endReason(job), nodes: node };
+  const why = said ?? unstartable(job, node);
+  return { state: "ended", end: endOf(job), reason: why ?? endReason(job), ...(why !== null && { said: why }), nodes: node };
 }
 
 function endOf(job: RayJob): NonNullable<SchedulerWord["end"]> {
@@ -41,6 +43,12 @@ function endOf(job: RayJob): NonNullable<SchedulerWord["end"]> {
   // Ray's memory monitor kills the worker; the kernel's leaves this exit code.
   if (/OutOfMemory|out of memory/i.test(job.message ?? "")) return "out-of-memory";
   return "failed";
+}
+
+/** A shell's exit codes for a program that is not there, or is none: the target's Python on the job's node. In English, as ray_job.py says it. */
+function unstartable(job: RayJob, node: string | null): string | null {
+  if (job.status !== "FAILED" || (job.driver_exit_code !== 127 && job.driver_exit_code !== 126)) return null;
+  return `On ${node ?? "the job's node"}, the Python of this target cannot be started. Make Python 3.10 or newer with ${runnerPackages.join(", ")} available there, or name another with \`python:\` of this target.`;
 }
 
 function endReason(job: RayJob): string | null {

@@ -2,6 +2,7 @@ import type { LaunchSpec, Resources } from "../../../protocol/runSpec.ts";
 import { AppError } from "../../../util/errors.ts";
 import { t } from "../../../util/l10n.ts";
 import { shellText } from "../../../util/shellText.ts";
+import { runnerPackages } from "../stationRuns.ts";
 
 /** What a job is made of. All paths are the cluster's. */
 export interface BatchJob {
@@ -13,6 +14,16 @@ export interface BatchJob {
   runner: string;
   python: string;
   resources: Resources;
+  /** An array of several runs, whose folder has the script and the list of runs; `run` is one of them. */
+  array?: BatchArray;
+}
+
+export interface BatchArray {
+  dir: string;
+  name: string;
+  nonce: string;
+  runs: readonly string[];
+  limit: number | null;
 }
 
 /** Seconds before the time limit at which the agent is told to save and stop. */
@@ -32,15 +43,18 @@ export function jobName(run: string, attempt: number): string {
  */
 export function sbatchOptions(job: BatchJob): string[] {
   const { requeue = true, warn_s = warnSeconds } = job.resources;
+  const { array } = job;
+  const { dir, output, name, nonce } = array === undefined ? { ...job, output: "slurm-%j.out", name: jobName(job.run, job.attempt) } : { ...array, output: "slurm-%A_%a.out" };
   return [
     ...resourceOptions(job.resources),
+    ...(array === undefined ? [] : [`--array=0-${array.runs.length - 1}${array.limit === null ? "" : `%${array.limit}`}`]),
     requeue ? "--requeue" : "--no-requeue",
     `--signal=B:USR1@${warn_s}`, // not TERM: that is how a stop or a preemption looks
     "--open-mode=append", // a job that is started again goes on in the same file
-    `--chdir=${folder(job.dir)}`,
-    `--output=${folder(job.dir)}/slurm-%j.out`,
-    `--job-name=${checked("job-name", jobName(job.run, job.attempt))}`,
-    `--comment=${checked("comment", job.nonce)}`,
+    `--chdir=${folder(dir)}`,
+    `--output=${folder(dir)}/${output}`,
+    `--job-name=${checked("job-name", name)}`,
+    `--comment=${checked("comment", nonce)}`,
   ];
 }
 
@@ -50,21 +64,51 @@ export function resourceOptions({ partition, account, qos, constraint, gpus, nod
   return [...args.map(personsWord), ...Object.entries(said).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}=${checked(name, String(value))}`]))];
 }
 
-/** The script does nothing but hand over to the runner's own Python: everything else is decided, and tested, there. */
+/** Before a sentence in the job's output that says why nothing was started; slurm_job.py says it, too. */
+const refusalMark = "seesaw job: nothing was started: ";
+
+/** The last such sentence in a job's output; null: there is none. */
+export function refusalIn(output: string): string | null {
+  return output.split("\n").findLast((line) => line.startsWith(refusalMark))?.slice(refusalMark.length).trim() || null;
+}
+
+/**
+ * The script does nothing but hand over to the runner's own Python: everything else is decided, and tested, there. Only that a
+ * machine has no Python which could do that is told here.
+ */
 export function batchScript(job: BatchJob): string {
   const lines = sbatchOptions(job).filter((option) => !/["'\\#\n]/.test(option));
   const entry = `${folder(job.runner)}/seesaw_runner/slurm_job.py`;
+  const python = folder(job.python, "python");
+  const no = `, ${python} cannot be started, or is older than Python 3.8. Make Python 3.10 or newer with ${runnerPackages.join(", ")} available there, or name another with \`python:\` of this target.`;
+  const { array } = job;
+  const what = array === undefined ? `${job.run}, attempt ${job.attempt}` : `${array.runs.length} runs: which task is which, ${arrayList(array)} says`;
+  const which = array === undefined ? [folder(job.dir)] : ["--array", folder(arrayList(array))];
   return [
     "#!/bin/sh",
-    `# Made by Seesaw for ${job.run}, attempt ${job.attempt}. To submit it by hand: sbatch ${jobFile(job)}`,
+    `# Made by Seesaw for ${what}. To submit it by hand: sbatch ${jobFile(job)}`,
     ...lines.map((option) => `#SBATCH ${option}`),
-    `exec ${shellText([folder(job.python, "python"), "-u", entry, folder(job.dir), String(job.attempt)])}`,
+    `${shellText([python, "-c", "import sys; sys.exit(sys.version_info < (3, 8))"])} || {`,
+    `  echo "${refusalMark}On \${SLURMD_NODENAME:-$(hostname)}"${shellText([no])}`,
+    "  exit 3",
+    "}",
+    `exec ${shellText([python, "-u", entry, ...which, String(job.attempt)])}`,
     "",
   ].join("\n");
 }
 
+/** The file by which a task finds its run folder, and what it holds. */
+export function arrayList({ dir }: Pick<BatchArray, "dir">): string {
+  return `${dir}/runs.json`;
+}
+
+export function arrayListText({ runs }: Pick<BatchArray, "runs">): string {
+  return `${JSON.stringify({ v: 1, runs: runs.map((run) => folder(run)) }, null, 1)}\n`;
+}
+
 /** Where the script lies. */
-export function jobFile(job: Pick<BatchJob, "dir" | "attempt">): string {
+export function jobFile(job: Pick<BatchJob, "dir" | "attempt" | "array">): string {
+  if (job.array !== undefined) return `${job.array.dir}/job.sh`;
   return `${job.dir}/attempt-${String(job.attempt).padStart(4, "0")}/job.sh`;
 }
 
@@ -91,8 +135,14 @@ export function acrossNodes(argv: readonly string[], launch: LaunchSpec, resourc
   const words = argv.filter((word) => word !== "--standalone");
   const at = words.indexOf("torch.distributed.run") + 1;
   const torchrun = [...words.slice(0, at), `--nnodes=${nodes}`, "--rdzv-backend=c10d", ...words.slice(at).filter((word) => !/^--(nnodes|rdzv-backend)=/.test(word))];
+  return onEachNode(torchrun, resources, nodes);
+}
+
+/** A command on every node of the job: by srun where there are several. */
+export function onEachNode(argv: readonly string[], resources: Resources, nodes = resources.nodes ?? 1): string[] {
+  if (nodes <= 1) return [...argv];
   const cpus = resources.cpus === undefined ? [] : [`--cpus-per-task=${resources.cpus}`]; // since 22.05 a step does not have the job's by itself
-  return ["srun", `--nodes=${nodes}`, `--ntasks=${nodes}`, "--ntasks-per-node=1", ...cpus, "--kill-on-bad-exit=1", "--mpi=none", ...torchrun];
+  return ["srun", `--nodes=${nodes}`, `--ntasks=${nodes}`, "--ntasks-per-node=1", ...cpus, "--kill-on-bad-exit=1", "--mpi=none", ...argv];
 }
 
 /** Options by which Seesaw knows its job again, follows and ends it; an abbreviation of one is one. */

@@ -58,9 +58,12 @@ export class SlurmClient {
     throw slurmError(this.station.name, end, asked);
   }
 
-  /** All jobs of this person with this name that the controller still knows, the newest last. */
+  /**
+   * All jobs of this person with this name that the controller still knows, the newest last; of an array each task (-r), also
+   * those that still wait, which are one line otherwise.
+   */
   async named(name: string, signal?: AbortSignal): Promise<SlurmJob[]> {
-    return parseSqueue(await this.ask(["squeue", "-h", "--me", "-t", "all", "-n", name, "-o", squeueFormat], signal)).sort((a, b) => Number(a.id) - Number(b.id));
+    return parseSqueue(await this.ask(["squeue", "-h", "-r", "--me", "-t", "all", "-n", name, "-o", squeueFormat], signal)).sort((a, b) => Number(a.id) - Number(b.id));
   }
 
   /** A job that the controller still knows, or null. */

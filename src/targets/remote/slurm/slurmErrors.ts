@@ -25,11 +25,13 @@ export interface Asked {
 const controllerDown = /Unable to contact slurm controller|Connection refused|Socket timed out|Zero Bytes were transmitted|Transport endpoint|Connection timed out|backup controller|Slurm temporarily unable|No route to host|slurm_persist_conn|unable to resolve/i;
 const mungeDown = /munge|Protocol authentication error|Invalid authentication credential|auth_g_create/i;
 const unknownJob = /Invalid job id specified|Invalid job id/i;
+/** How `scontrol show job` says it of a task of an array, on its standard output. */
+const unknownTask = /^Job \d+_\d+ not found/im;
 const noAccounting = /accounting storage is disabled|Problem talking to the database|Slurm accounting|slurmdbd/i;
 
 /** The job is not known, or not any more. */
 export function isUnknownJob(end: ProgramEnd): boolean {
-  return end.code !== 0 && unknownJob.test(end.stderr);
+  return end.code !== 0 && (unknownJob.test(end.stderr) || unknownTask.test(end.stdout) || unknownTask.test(end.stderr));
 }
 
 /** There is no accounting to ask; that is no error. */
@@ -69,6 +71,7 @@ function refusal(name: string, said: string, end: ProgramEnd, asked: Asked): str
   if (/not available|gres|Memory specification|processors|Node count|CPU count|nodes? .*specification|TRES/i.test(said)) {
     return t("No node on {0} has what the stage asks for: lower gpus, cpus, memory or nodes in `resources` of seesaw.yaml, or name another partition. Slurm says: {1}", name, said);
   }
+  if (/job array specification/i.test(said)) return t("Slurm on {0} does not take an array of so many runs: give fewer seeds at once. It says: {1}", name, said);
   if (/unrecognized option|unknown option|invalid option/i.test(said)) return t("sbatch on {0} does not know an option that `resources.args` of seesaw.yaml names: {1}", name, said);
   return t("Slurm on {0} did not take the job ({1}): {2}", name, howEnded(end), said);
 }

@@ -1,12 +1,14 @@
 import { homedir } from "node:os";
-import { basename } from "node:path/posix";
+import { basename, dirname } from "node:path/posix";
 import type { AttemptProbe } from "../../../protocol/attempt.ts";
+import type { StoreCleared, StoreItem, StoreSurvey } from "../../../protocol/cleaning.ts";
 import type { JobRef, MirrorFile, RemoteFile, SchedulerWord, SlurmSettings, StationFrame, TargetReport } from "../../../protocol/remote.ts";
 import type { Resources } from "../../../protocol/runSpec.ts";
 import { attemptName } from "../../../storage/runs/runStore.ts";
 import { AppError, messageOf } from "../../../util/errors.ts";
 import { t } from "../../../util/l10n.ts";
 import { sleep } from "../../sleep.ts";
+import { taskRef } from "../arrayKin.ts";
 import type { Description, Progress, RemotePlan, RemoteTarget } from "../port.ts";
 import { ReachError, reachOf } from "../reachError.ts";
 import { runnerArchive } from "../runnerArchive.ts";
@@ -15,7 +17,8 @@ import { localStation, type Station } from "../station.ts";
 import { isTrouble } from "../stationErrors.ts";
 import { StationRuns } from "../stationRuns.ts";
 import type { AdapterDeps } from "../targets.ts";
-import { acrossNodes, batchScript, graceSeconds, jobFile, jobName, resourceOptions, sbatchArgv, type BatchJob } from "./batchScript.ts";
+import { acrossNodes, arrayList, arrayListText, batchScript, graceSeconds, jobFile, onEachNode, refusalIn, resourceOptions, sbatchArgv, type BatchJob } from "./batchScript.ts";
+import { askedFor, idAmong, idOf, markedOf, markOf, ours, type JobMark } from "./jobMark.ts";
 import { SlurmClient } from "./slurmClient.ts";
 import { wordOf, type SlurmJob } from "./slurmText.ts";
 
@@ -76,21 +79,26 @@ export class SlurmTarget implements RemoteTarget {
     const { attemptSpec, inputs, remote, spec } = forJob(plan);
     const { version, bytes } = await runnerArchive(this.runnerDir);
     const { requeue = true, time } = job.resources;
-    const written: [string, string][] = [["run.json", json(spec)], [`${attemptName(plan.attempt)}/spec.json`, json(attemptSpec)], [`${attemptName(plan.attempt)}/job.sh`, batchScript(job)]];
+    const { array } = plan;
+    const written: [string, string][] = [["run.json", json(spec)], [`${attemptName(plan.attempt)}/spec.json`, json(attemptSpec)]];
+    const dirs = array === undefined ? [remote.dir] : array.runs.map(({ dir }) => dir);
     return {
       commands: [
         ...(this.ssh === null ? [] : [{ what: t("The one command that ssh is given, for every step; what is done there comes on its input"), argv: await this.ssh.stationArgv(this.settings.python) }]),
         { what: t("Check the run before it starts"), argv: [remote.python, "-m", "seesaw_runner.preflight", `${remote.dir}/run.json`, "--json"] },
         { what: t("Submit the job"), argv: sbatchArgv(job) },
+        ...(attemptSpec.check === undefined ? [] : [{ what: t("Check the Python of the job's own machines, first of all in the job"), argv: attemptSpec.check }]),
         { what: t("The training, started by the agent"), argv: attemptSpec.argv },
       ],
       files: [
         { local: `${this.runnerDir}/seesaw_runner`, remote: remote.runner, bytes: bytes.length, there: null },
         ...inputs.map(({ local, remote: path, bytes: size }) => ({ local, remote: path, bytes: size, there: null })),
-        ...written.map(([name, text]) => ({ local: `${plan.dir}/${name}`, remote: `${remote.dir}/${name}`, bytes: Buffer.byteLength(text), there: null })),
+        ...dirs.flatMap((dir) => written.map(([name, text]) => ({ local: `${plan.dir.slice(0, -plan.id.length)}${basename(dir)}/${name}`, remote: `${dir}/${name}`, bytes: Buffer.byteLength(text), there: null }))),
+        ...jobFiles(job).map(({ path, text }) => ({ local: basename(path), remote: path, bytes: Buffer.byteLength(text), there: null })),
       ],
       script: batchScript(job),
       notes: [
+        ...(array === undefined ? [] : [t("One array of {0} tasks, each a run of its own: {1}.", array.runs.length, array.runs.map(({ dir, seed }, task) => t("task {0} is seed {1} ({2})", task, seed, basename(dir))).join(", "))]),
         t("The runner (version {0}) and every input are copied once, under the hash of what they hold.", version),
         requeue ? t("After a node failure or a preemption Slurm starts it again, and it goes on from its last checkpoint.") : t("After a node failure or a preemption it is not started again."),
         ...(time === undefined ? [t("No time limit is asked for: the partition's own holds.")] : []),
@@ -112,9 +120,12 @@ export class SlurmTarget implements RemoteTarget {
     const job = jobOf(plan);
     const there = await this.find(plan.remote, plan.attempt, signal);
     if (there !== null) return there;
-    await this.station.call({ verb: "write", items: [{ path: jobFile(job), text: batchScript(job) }] }, { ...(signal && { signal }) });
+    const begun = await this.begun(plan, signal);
+    if (begun !== null) return begun;
+    await this.station.call({ verb: "write", items: jobFiles(job) }, { ...(signal && { signal }) });
     try {
-      return { id: await this.slurm.submit(sbatchArgv(job), job.resources, signal), nonce: job.nonce };
+      const id = await this.slurm.submit(sbatchArgv(job), job.resources, signal);
+      return plan.array === undefined ? { id, nonce: job.nonce } : taskRef({ id }, { nonce: job.nonce, array: plan.array });
     } catch (error) {
       // The controller may have taken it and only its answer was lost.
       const found = error instanceof ReachError ? await this.find(plan.remote, plan.attempt, signal).catch(() => null) : null;
@@ -124,24 +135,23 @@ export class SlurmTarget implements RemoteTarget {
   }
 
   async find(run: RemoteFile, attempt: number, signal?: AbortSignal): Promise<JobRef | null> {
-    const nonce = askedNonce(run, attempt);
-    if (nonce === null) return null;
-    const name = jobName(basename(run.dir), attempt);
-    const known = (await this.slurm.named(name, signal)).findLast(({ comment }) => comment === nonce);
-    if (known !== undefined) return { id: known.id, nonce };
-    const took = await this.jobThatTook(run, attempt, signal);
-    if (took !== null) return { id: took, nonce };
-    const past = (await this.slurm.past({ name }, signal))?.findLast((job) => isPast(job, nonce));
-    return past === undefined ? null : { id: past.id, nonce };
+    const asked = run.attempts.find((one) => one.attempt === attempt);
+    if (asked === undefined) return null;
+    const mark = markOf(run, asked);
+    const id = idAmong(await this.slurm.named(mark.name, signal), mark) ?? (await this.jobThatTook(run.dir, attempt, signal)) ?? idAmong(await this.past(mark, signal), mark);
+    return id === null ? null : { id, nonce: asked.nonce };
   }
 
   async word(run: RemoteFile, attempt: number, signal?: AbortSignal): Promise<SchedulerWord | null> {
     const job = await this.jobOf(run, attempt, signal);
-    if (job === null) return { state: "not-found", reason: null };
+    if (job === null) return (await this.leftArray(run, attempt, signal)) ?? { state: "not-found", reason: null };
     const word = wordOf(job);
     // A job that had finished can be put back into the queue, even held there for ever, when its last word was lost. It would start nothing.
     const idle = word.state === "queued" && (job.restarts ?? 0) > 0 && (await this.isOver(run, attempt, signal));
-    return idle ? { ...word, state: "ended", end: "exited" } : word;
+    if (idle) return { ...word, state: "ended", end: "exited" };
+    let said: string | null = null;
+    for (const path of word.end === "failed" ? outputsOf(run, attempt, job) : []) said ??= refusalIn(await this.text(path, signal));
+    return said === null ? word : { ...word, said };
   }
 
   probe(run: RemoteFile, attempt: number, signal?: AbortSignal): Promise<AttemptProbe> {
@@ -164,11 +174,11 @@ export class SlurmTarget implements RemoteTarget {
     if (word.state === "ended" || word.state === "completing") return;
     const agentWill = word.state === "running" && before.state === "running" && before.cancel !== true;
     if (agentWill) return;
-    await this.slurm.cancel(job.id, signal);
+    await this.slurm.cancel(idOf(job), signal);
     if (word.state !== "queued") return; // it has KillWait to end; later words tell
     const deadline = Date.now() + cancelPatience * 1000;
     while (wordOf((await this.jobOf(run, newest, signal)) ?? job).state === "queued") {
-      if (Date.now() > deadline) throw new ReachError("no-scheduler", t("Slurm on {0} was asked to take job {1} out of the queue, but it still waits there: stop it again, or look with `squeue -j {1}`.", this.station.name, job.id));
+      if (Date.now() > deadline) throw new ReachError("no-scheduler", t("Slurm on {0} was asked to take job {1} out of the queue, but it still waits there: stop it again, or look with `squeue -j {1}`.", this.station.name, idOf(job)));
       await pause(500, signal);
       if ((await this.jobOf(run, newest, signal)) === null) return;
     }
@@ -183,6 +193,14 @@ export class SlurmTarget implements RemoteTarget {
 
   fetch(run: RemoteFile, relative: string, local: string, progress: Progress, signal?: AbortSignal): Promise<void> {
     return this.runs.fetch(`${run.dir}/${relative}`, local, progress, signal);
+  }
+
+  survey(runs: readonly string[], signal?: AbortSignal): Promise<StoreSurvey> {
+    return this.runs.survey(this.settings.dir, runs, signal);
+  }
+
+  clear(runs: readonly string[], items: readonly StoreItem[], signal?: AbortSignal): Promise<StoreCleared> {
+    return this.runs.clear(this.settings.dir, runs, items, signal);
   }
 
   dispose(): void {
@@ -201,28 +219,66 @@ export class SlurmTarget implements RemoteTarget {
     if (asked === null) return null;
     const ref = asked.job ?? (await this.find(run, asked.attempt, signal));
     if (ref === null) return null;
+    const mark = markOf(run, asked);
     const now = await this.slurm.job(ref.id, signal);
-    if (now !== null && now.comment === asked.nonce) return now;
-    const name = jobName(basename(run.dir), asked.attempt);
-    const other = (await this.slurm.named(name, signal)).findLast(({ comment }) => comment === asked.nonce);
-    if (other !== undefined) return (await this.slurm.job(other.id, signal)) ?? other;
-    return (await this.slurm.past({ name }, signal))?.findLast((job) => isPast(job, asked.nonce)) ?? null;
+    if (now !== null && markedOf([now], mark) !== null) return now;
+    const other = markedOf(await this.slurm.named(mark.name, signal), mark);
+    if (other !== null) return (await this.slurm.job(idOf(other), signal)) ?? other;
+    return markedOf(await this.past(mark, signal), mark);
+  }
+
+  /** From the accounting, which keeps comments only where it is told to; the name says whose they are, too. */
+  private async past({ name, comment }: JobMark, signal?: AbortSignal): Promise<SlurmJob[]> {
+    return ((await this.slurm.past({ name }, signal)) ?? []).map((job) => (job.comment === "" ? { ...job, comment } : job));
+  }
+
+  /**
+   * What became of a task that is not in its array any more although others of it are known, and that never began: it was
+   * taken out of the queue, and without accounting Slurm keeps no word of that. null: nothing can be told.
+   */
+  private async leftArray(run: RemoteFile, attempt: number, signal?: AbortSignal): Promise<SchedulerWord | null> {
+    const asked = askedFor(run, attempt);
+    if (asked?.array === undefined || attempt !== asked.attempt) return null;
+    const mark = markOf(run, asked);
+    const known = await this.slurm.named(mark.name, signal);
+    if (ours(known, mark).length === 0 || markedOf(known, mark) !== null || (await this.jobThatTook(run.dir, asked.attempt, signal)) !== null) return null;
+    const { cancel } = await this.probe(run, asked.attempt, signal);
+    return { state: "ended", end: cancel === true ? "cancelled" : "unknown", reason: cancel === true ? "CANCELLED" : "LEFT_ARRAY" };
+  }
+
+  /** The job of an array that some of its runs' folders name, though Slurm knows none of its tasks any more. */
+  private async begun({ array, attempt, attemptSpec }: RemotePlan, signal?: AbortSignal): Promise<JobRef | null> {
+    if (array === undefined) return null;
+    const folders = array.runs.map(({ dir }) => dir);
+    const { items } = await this.station.call({ verb: "have", items: folders.map((dir) => ({ path: `${dir}/${attemptName(attempt)}/job.json` })) }, { ...(signal && { signal }) });
+    const one = folders.find((_, index) => (items as { there: boolean }[])[index]?.there === true);
+    const id = one === undefined ? null : await this.jobThatTook(one, attempt, signal);
+    return id === null ? null : taskRef({ id }, { nonce: attemptSpec.nonce, array });
   }
 
   /** The job that an attempt's folder names: it began, whatever Slurm still knows of it. */
-  private async jobThatTook(run: RemoteFile, attempt: number, signal?: AbortSignal): Promise<string | null> {
+  private async jobThatTook(dir: string, attempt: number, signal?: AbortSignal): Promise<string | null> {
+    try {
+      const { id } = JSON.parse(await this.text(`${dir}/${attemptName(attempt)}/job.json`, signal)) as { id?: unknown };
+      return typeof id === "string" ? id : null;
+    } catch (error) {
+      if (error instanceof SyntaxError) return null;
+      throw error;
+    }
+  }
+
+  /** The beginning of a file there; empty where there is none. */
+  private async text(path: string, signal?: AbortSignal): Promise<string> {
     let text = "";
     const onFrame = (frame: StationFrame): void => {
       if (frame.kind === "piece") text += Buffer.from(frame.data, "base64").toString("utf8");
     };
     try {
-      await this.station.call({ verb: "get", path: `${run.dir}/${attemptName(attempt)}/job.json`, max: 4096 }, { onFrame, ...(signal && { signal }) });
-      const { id } = JSON.parse(text) as { id?: unknown };
-      return typeof id === "string" ? id : null;
+      await this.station.call({ verb: "get", path, max: 65_536 }, { onFrame, ...(signal && { signal }) });
     } catch (error) {
-      if (error instanceof SyntaxError || isTrouble(error, "not-there")) return null;
-      throw error;
+      if (!isTrouble(error, "not-there")) throw error;
     }
+    return text;
   }
 
   /** Whether slurm_job.py would start nothing more of this run: its newest attempt is done, paused or was cancelled. */
@@ -242,22 +298,6 @@ export class SlurmTarget implements RemoteTarget {
   }
 }
 
-/** The attempt that was submitted for the job which runs this one: those that Slurm began by itself have a nonce of its kin. */
-function askedFor(run: RemoteFile, attempt: number): RemoteFile["attempts"][number] | null {
-  const until = run.attempts.filter((one) => one.attempt <= attempt).sort((a, b) => a.attempt - b.attempt);
-  const kin = until.at(-1)?.nonce.split(".")[0];
-  return until.find(({ nonce }) => nonce === kin) ?? null;
-}
-
-function askedNonce(run: RemoteFile, attempt: number): string | null {
-  return run.attempts.find((one) => one.attempt === attempt)?.nonce ?? null;
-}
-
-/** Accounting keeps comments only where it is told to; the name holds the run's id and the attempt. */
-function isPast(job: SlurmJob, nonce: string): boolean {
-  return job.comment === nonce || job.comment === "";
-}
-
 function resourcesOf(plan: RemotePlan): Resources {
   return plan.spec.target.resources ?? {};
 }
@@ -266,12 +306,36 @@ function resourcesOf(plan: RemotePlan): Resources {
 function forJob(plan: RemotePlan): RemotePlan {
   const { attemptSpec, spec } = plan;
   const resources = resourcesOf(plan);
-  return { ...plan, attemptSpec: { ...attemptSpec, fate: true, grace_s: graceSeconds(resources, attemptSpec.grace_s), argv: acrossNodes(attemptSpec.argv, spec.launch, resources) } };
+  const nodes = spec.launch.kind === "torchrun" ? (resources.nodes ?? spec.launch.nodes) : 1;
+  const check = attemptSpec.check && onEachNode(attemptSpec.check, resources, nodes);
+  return { ...plan, attemptSpec: { ...attemptSpec, fate: true, grace_s: graceSeconds(resources, attemptSpec.grace_s), argv: acrossNodes(attemptSpec.argv, spec.launch, resources), ...(check && { check }) } };
+}
+
+function arrayDir(run: string, nonce: string): string {
+  return `${dirname(dirname(run))}/arrays/${nonce}`;
 }
 
 function jobOf(plan: RemotePlan): BatchJob {
+  const { array, attempt, attemptSpec } = plan;
   const { dir, runner, python } = plan.remote;
-  return { run: basename(dir), attempt: plan.attempt, nonce: plan.attemptSpec.nonce, dir, runner, python, resources: resourcesOf(plan) };
+  const job: BatchJob = { run: basename(dir), attempt, nonce: attemptSpec.nonce, dir, runner, python, resources: resourcesOf(plan) };
+  if (array === undefined) return job;
+  const { name, nonce, limit, runs } = array;
+  return { ...job, array: { dir: arrayDir(dir, nonce), name, nonce, limit, runs: runs.map((one) => one.dir) } };
+}
+
+/** Where Slurm writes what a job prints: as `sbatchOptions` says. */
+function outputsOf(run: RemoteFile, attempt: number, job: SlurmJob): string[] {
+  const array = askedFor(run, attempt)?.array;
+  const own = `${run.dir}/slurm-${idOf(job)}.out`;
+  // A task prints into its run's folder once it knows which that is.
+  return array === undefined ? [own] : [own, `${arrayDir(run.dir, array.nonce)}/slurm-${idOf(job)}.out`];
+}
+
+/** What only the job needs. */
+function jobFiles(job: BatchJob): { path: string; text: string }[] {
+  const list = job.array === undefined ? [] : [{ path: arrayList(job.array), text: arrayListText(job.array) }];
+  return [...list, { path: jobFile(job), text: batchScript(job) }];
 }
 
 function json(value: unknown): string {

@@ -7,16 +7,16 @@ import type { SchedulerWord } from "../../../protocol/remote.ts";
 
 /** Fields of `squeue -o`; the comment is last, as it may hold the separator. */
 export const squeueFormat = "%A|%i|%T|%r|%N|%k";
-/** Fields of `sacct -P -o`. */
-export const sacctFormat = "JobIDRaw,JobName,State,ExitCode,NodeList,Comment";
+/** Fields of `sacct -P -o`. Only JobID tells the task of an array. */
+export const sacctFormat = "JobIDRaw,JobID,JobName,State,ExitCode,NodeList,Comment";
 /** Fields of `sinfo -o`: partition, whether it is up, nodes, GPUs of a node, time limit, the nodes' state. */
 export const sinfoFormat = "%P|%a|%D|%G|%l|%t";
 
 /** A job as Slurm tells it. */
 export interface SlurmJob {
-  /** Of an array's task: its own raw id, which every one of Slurm's programs takes. */
+  /** Of an array's task: its own raw id, or the array's while it waits. */
   id: string;
-  /** `20_1` for a task of an array, else null. */
+  /** `20_1` for a task of an array, which every one of Slurm's programs takes; else null. */
   task: string | null;
   state: string;
   reason: string | null;
@@ -67,10 +67,10 @@ export function parseScontrol(stdout: string): SlurmJob[] {
 /** Lines of `sacct -X -n -P -o sacctFormat`: the newest with an id is the job, older ones are others that had the id before. */
 export function parseSacct(stdout: string): SlurmJob[] {
   return stdout.split("\n").flatMap((line) => {
-    const [id = "", , said = "", exit, nodes, ...comment] = line.split("|");
+    const [id = "", shown = "", , said = "", exit, nodes, ...comment] = line.split("|");
     const state = /^[A-Z_]+/.exec(said)?.[0]; // `CANCELLED by 1000`
     if (!/^\d+$/.test(id) || state === undefined) return [];
-    return [{ id, task: null, state, reason: null, nodes: given(nodes), comment: given(comment.join("|").trim()) ?? "", restarts: null, exit: exitOf(exit) }];
+    return [{ id, task: taskOf(shown), state, reason: null, nodes: given(nodes), comment: given(comment.join("|").trim()) ?? "", restarts: null, exit: exitOf(exit) }];
   });
 }
 

@@ -79,6 +79,7 @@ const broken: [string, string, RegExp][] = [
   ["itself", "{ id: x, recipe: merge, options: { method: average, models: [x] } }", /uses the checkpoint of the stage itself/],
   ["a domain that is no skill", "{ id: x, recipe: oracle-sft, data: d.jsonl, options: { oracles: { maths: math } } }", /names the skill "maths", which is not under "skills"\. Did you mean "math"\?/],
   ["a buffer that is none", "{ id: x, recipe: replay, options: { buffer: man } }", /replays from "man", which is not under "buffers"\. Did you mean "main"\?/],
+  ["a router as a model", "{ id: r, recipe: router, data: d.jsonl, options: { experts: { math: math } } }\n  - { id: x, recipe: merge, from: base, options: { method: linear, models: [{ model: r, weight: 1 }, { model: math, weight: 1 }] } }", /Stage "x" uses "r" as a model, but that is a router/],
   ["a router as a start", "{ id: r, recipe: router, data: d.jsonl, options: { experts: { math: math } } }\n  - { id: x, recipe: sft, data: d.jsonl }", /Stage "x" starts from "r", a router over several experts/],
   ["a key in the file", "{ id: x, recipe: distill, data: d.jsonl, options: { teachers: { math: { endpoint: 'http://h', model: m, key: abc } } } }", /"options\.teachers\.math" of stage "x"/],
 ];

@@ -5,6 +5,7 @@ import { buildChain, lastCheckpoint, type ChainRun } from "../../../../src/domai
 import { falseAlarmText, flagsInTimeOrder, flagsOfRun, flagText, flagTitle } from "../../../../src/domain/run/flagText.ts";
 import { parsePipeline } from "../../../../src/domain/pipeline/pipeline.ts";
 import type { Pipeline } from "../../../../src/domain/pipeline/pipelineModel.ts";
+import { newestBeside, seedLabel } from "../../../../src/domain/run/seedOf.ts";
 import { emptyRunState } from "../../../../src/domain/run/reduceRun.ts";
 import type { FlagRecord, RunState } from "../../../../src/domain/run/runState.ts";
 import { flagMark, skillsTable } from "../../../../src/domain/drift/skillsTable.ts";
@@ -65,6 +66,24 @@ test("a run from another parent is stale, and says what to do; so is everything 
 test("a run that fits is taken before a newer one that does not", () => {
   const { checkpoints } = buildChain(three, [run("a", 1, null), run("b", 2, "a-1"), run("b", 9, "a-0")]);
   assert.deepEqual([checkpoints[2]?.run?.id, checkpoints[2]?.status], ["b-2", "ready"]);
+});
+
+test("a run with another seed stands beside the chain, whatever is newer, until the file has its seed", () => {
+  const seeded = (created: number, parent: string | null, seed: number, file_seed?: number, stage = "a"): ChainRun => {
+    const one = run(stage, created, parent);
+    return { ...one, spec: { ...one.spec, seed, ...(file_seed !== undefined && { file_seed }) } };
+  };
+  const runs = [seeded(1, null, 0), seeded(8, null, 2, 0), seeded(9, null, 3, 0), run("b", 2, "a-1")];
+  const now = buildChain(three, runs);
+  assert.deepEqual(now.checkpoints.slice(0, 3).map((one) => [one.run?.id, one.status]), [["a-1", "ready"], ["a-1", "ready"], ["b-2", "ready"]]);
+  assert.equal(now.newest["a"]?.id, "a-1");
+  assert.deepEqual(newestBeside([...runs].reverse(), "a", three).map(({ id }) => id), ["a-8", "a-9"]);
+  assert.deepEqual(runs.map((one) => seedLabel(one, three)), [null, "seed 2", "seed 3", null]);
+  const only = buildChain(three, [seeded(8, null, 2, 0)]);
+  assert.deepEqual([only.checkpoints[1]?.status, only.checkpoints[1]?.reason], ["missing", "Stage a has not been run yet."]);
+  // The file's seed is 2 now: the run with it is the chain's, and that of the seed before is judged as after any other edit.
+  const later = buildChain({ ...three, seed: 2 }, runs);
+  assert.deepEqual([later.checkpoints[1]?.run?.id, later.checkpoints[2]?.status], ["a-8", "stale"]);
 });
 
 test("what has not been trained is missing, with the reason", () => {

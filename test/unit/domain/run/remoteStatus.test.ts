@@ -107,6 +107,8 @@ test("before a job begins: sent, asked for, queued with the scheduler's reason",
   assert.deepEqual(at("ssh", {}, null), ["starting", undefined]);
   assert.deepEqual(at("slurm", {}, mirror({ word: { state: "queued", reason: "Resources" } })), ["queued", "Resources"]);
   assert.deepEqual(at("slurm", {}, mirror({ word: { state: "running", reason: null } })), ["starting", undefined]);
+  const refused = statusFromRemote(emptyRunState(), remote("slurm"), mirror({ word: { state: "ended", end: "failed", reason: "FAILED 3:0", said: "No Python on n7." } }), now);
+  assert.deepEqual(refused.reason, { kind: "failed", code: "preflight", message: "No Python on n7." });
   assert.deepEqual(at("slurm", {}, mirror({ probe: probe("claimed"), word: { state: "running", reason: null } })), ["starting", undefined]);
   const gone = (attempt: Partial<RemoteAttempt>, reason: string | null): string => {
     const { reason: end } = statusFromRemote(emptyRunState(), remote("slurm", attempt), mirror({ word: { state: "not-found", reason } }), now);

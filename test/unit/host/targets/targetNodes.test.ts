@@ -34,7 +34,7 @@ test("before anybody asked, targets are listed with their place and nothing is s
     ["local", "this machine · not checked yet", "target", 0],
     ["box", "gpu-box · not checked yet", "target.ssh", 0],
     ["cluster", "login1 (Slurm) · not checked yet", "target.ssh", 0],
-    ["here", "this machine (Slurm) · not checked yet", "target", 0],
+    ["here", "this machine (Slurm) · not checked yet", "target.slurm", 0],
     ["ray", "http://head:8265 · not checked yet", "target.ray", 0],
   ]);
   assert.match(nodes()[2]?.tooltip ?? "", /Runs and data lie in \/shared\/seesaw\.\nRuns: math, search\./);

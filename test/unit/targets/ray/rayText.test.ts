@@ -17,6 +17,8 @@ test("what Ray says of a job, in the words of all schedulers", () => {
   assert.deepEqual(word({ status: "FAILED", error_type: "JOB_SUPERVISOR_ACTOR_DIED", message: "a\nThe node died" }), { state: "ended", end: "node-failure", reason: "JOB_SUPERVISOR_ACTOR_DIED: The node died", nodes: "10.0.0.1" });
   assert.equal((word({ status: "FAILED", message: "Task was killed due to the node running out of memory." }) as { end: string }).end, "out-of-memory");
   assert.equal(wordOf(job({ status: "FAILED", driver_exit_code: 3 }), null, "the disk is full", undefined).reason, "the disk is full");
+  assert.equal(wordOf(job({ status: "FAILED", driver_exit_code: 3 }), null, "the disk is full", undefined).said, "the disk is full");
+  assert.match(wordOf(job({ status: "FAILED", driver_exit_code: 127 }), [node({})], null, undefined).said ?? "", /^On 10\.0\.0\.1, the Python of this target cannot be started\. .*torch/);
 });
 
 test("why a job waits: what it asks for, or that no node has it", () => {

@@ -124,6 +124,14 @@ export class LoopTarget implements RemoteTarget {
     throw new Error("not asked for");
   }
 
+  survey(): never {
+    throw new Error("not asked for");
+  }
+
+  clear(): never {
+    throw new Error("not asked for");
+  }
+
   dispose(): void {
     this.runs.dispose();
   }

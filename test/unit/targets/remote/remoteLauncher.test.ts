@@ -122,6 +122,41 @@ test("weights that lie elsewhere are told of, fetched on request, and fetched be
   assert.equal(ended.state.checkpoints.length, 1);
 });
 
+test("experts and models that lie on other machines are fetched and sent, each once", { timeout: 480_000 }, async () => {
+  for (const recipe of ["merge", "router"]) copyFileSync(join(box.install, "runner/seesaw_runner/recipes/sft.py"), join(box.install, `runner/seesaw_runner/recipes/${recipe}.py`));
+  const stages = `stages:
+  - { id: a, recipe: sft, data: a.jsonl, from: base, on: box }
+  - { id: b, recipe: sft, data: b.jsonl, from: base, on: local }
+  - { id: mix, recipe: merge, from: base, on: other, options: { method: linear, models: [{ model: a, weight: 1 }, { model: b, weight: 1 }] } }
+  - { id: pick, recipe: router, data: a.jsonl, on: other, options: { experts: { s: a } } }
+`;
+  await pipelineOf();
+  writeFileSync(join(box.root, "seesaw.yaml"), readFileSync(join(box.root, "seesaw.yaml"), "utf8").replace(/stages:\n[^]*?(?=targets:)/, stages));
+  const loaded = await loadPipeline(join(box.root, "seesaw.yaml"));
+  const pipeline = requirePipeline(loaded);
+  const run = async (stage: string): Promise<StartedRun> => {
+    const one = await launcher.startStage(pipeline, loaded.diagnostics, stage, trusted);
+    const { state } = await follow(one.id);
+    assert.equal(state.status, "done", JSON.stringify(state.reason));
+    return one;
+  };
+  const [a, b] = [await run("a"), await run("b")];
+  const description = await launcher.describeStage(pipeline, loaded.diagnostics, "mix", trusted);
+  assert.ok(description.notes.some((note) => /lies on box and would be copied here first/.test(note)), description.notes.join("\n"));
+  const weights = { a: join(box.dir, "box/runs", a.id, "checkpoints/step-000002/model.safetensors"), b: join(b.dir, "checkpoints/step-000002/model.safetensors") };
+  const mix = await run("mix");
+  assert.ok(mix.notes.some((note) => note.includes(`The weights of ${a.id} were copied here from box`)), mix.notes.join("\n"));
+  const pick = await run("pick");
+  assert.deepEqual(pick.notes.filter((note) => note.includes("copied here")), [], "they are here by now");
+  const there = (id: string): RunSpec => readJson<RunSpec>(box.dir, "other/runs", id, "run.json");
+  for (const [id, name] of [[mix.id, "a"], [mix.id, "b"], [pick.id, "a"]] as const) {
+    const { checkpoint = "" } = there(id).models?.[name] ?? {};
+    assert.ok(checkpoint.startsWith(join(box.dir, "other/models/")), checkpoint);
+    assert.deepEqual(readFileSync(join(checkpoint, "model.safetensors")), readFileSync(weights[name]));
+  }
+  assert.equal(there(mix.id).models?.["a"]?.checkpoint, there(pick.id).models?.["a"]?.checkpoint);
+});
+
 test("a local stage gets its start from the machine where it lies", { timeout: 480_000 }, async () => {
   const first = await start("a");
   assert.equal((await follow(first.id)).state.status, "done");
@@ -134,6 +169,7 @@ test("a local stage gets its start from the machine where it lies", { timeout: 4
 test("a failed preflight and a failed copy leave no run", { timeout: 300_000 }, async () => {
   const preflight = [{ code: "data", severity: "error", message: "No row can be used", fix: "Correct the file" }];
   await assert.rejects(start("a", { a: { preflight } }), reasonIs("bad-input", /No row can be used\. Correct the file\./));
+  assert.deepEqual([readdirSync(join(box.dir, "box/runs")), readdirSync(join(box.dir, "box/work"))], [[], []], "nothing is left there that nobody would know as theirs");
   spoil = (target) => {
     target.prepare = () => Promise.reject(new ReachError("no-route", "box does not answer."));
   };

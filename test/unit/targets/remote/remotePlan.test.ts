@@ -106,6 +106,7 @@ test("a stage's data, probes, template and launcher go by what they hold; code k
   assert.equal(attemptSpec.cwd, spec.pipeline.root);
   assert.equal(spec.env["WHERE"], `${spec.pipeline.root}/x`);
   assert.equal(attemptSpec.fate, false);
+  assert.equal(attemptSpec.check, undefined, "everything was checked on that very machine");
 });
 
 test("the environment is the target's: no path and no thread count of this machine", async () => {
@@ -188,6 +189,9 @@ test("the next attempt has its own mark and epoch, and the runner as it is now",
   assert.equal(next.attemptSpec.env["PYTHONPATH"], next.remote.runner);
   assert.deepEqual([next.attemptSpec.epoch, next.attemptSpec.nonce, next.attempt], [2, "fedcba9876543210", 2]);
   assert.deepEqual(next.attemptSpec.argv, plan.attemptSpec.argv);
+  const settings = { id: "box", kind: "slurm", host: null, python: "/opt/python3", dir: "/srv/seesaw", resources: {} } as const;
+  const job = nextAttempt(plan, { attempt: 2, nonce: "fedcba9876543210", runner: "112233445566", remote: { ...remote, settings } });
+  assert.deepEqual(job.attemptSpec.check, ["/opt/python3", "-m", "seesaw_runner.node_check", plan.remote.dir], "a job may get another machine");
 });
 
 test("where a stage runs and what it asks for there is not part of its fingerprint; how many processes there are in all is", async () => {

@@ -41,6 +41,23 @@ test("a dry run shows the job word for word, and asks nobody", async () => {
   }
 });
 
+test("a dry run of several seeds shows the array word for word, and every run's files", async () => {
+  const target = new SlurmTarget(settings, { runnerDir });
+  try {
+    const one = planWith({ partition: "gpu" });
+    const dirs = ["math-20260101T000000-abcd", "math-20260101T000000-ef01"].map((id) => `/home/me/seesaw/runs/${id}`);
+    const array = { nonce: "77aa", name: "seesaw-math-array-77aa", task: 0, limit: 1, runs: dirs.map((dir, seed) => ({ dir, seed })) };
+    const { commands, files, script, notes } = await target.describe({ ...one, array });
+    const submit = commands.find(({ argv }) => argv[0] === "sbatch")?.argv ?? [];
+    assert.ok(submit.includes("--array=0-1%1") && submit.includes("--comment=77aa") && submit.at(-1) === "/home/me/seesaw/arrays/77aa/job.sh");
+    assert.match(script ?? "", /^#SBATCH --array=0-1%1$/m);
+    assert.deepEqual(files.map(({ remote }) => remote).filter((path) => /arrays|run\.json/.test(path)), [...dirs.map((dir) => `${dir}/run.json`), "/home/me/seesaw/arrays/77aa/runs.json", "/home/me/seesaw/arrays/77aa/job.sh"]);
+    assert.match(notes[0] ?? "", /^One array of 2 tasks.*task 0 is seed 0 \(math-20260101T000000-abcd\), task 1 is seed 1/);
+  } finally {
+    target.dispose();
+  }
+});
+
 test("what cannot be a job is refused before anything is copied", async () => {
   const target = new SlurmTarget(settings, { runnerDir });
   try {

@@ -28,8 +28,8 @@ test("squeue and sbatch: the id among whatever a site prints", () => {
 });
 
 test("sacct: who cancelled is no part of the state", () => {
-  const jobs = parseSacct("20|seesaw-a-1|CANCELLED by 1000|0:15|n1|abc\n21|seesaw-b-1|OUT_OF_MEMORY|0:125|n2|d|e\n21.batch|batch|FAILED|1:0|n2|\n");
-  assert.deepEqual(jobs.map(({ id, state, comment }) => [id, state, comment]), [["20", "CANCELLED", "abc"], ["21", "OUT_OF_MEMORY", "d|e"]]);
+  const jobs = parseSacct("20|20|seesaw-a-1|CANCELLED by 1000|0:15|n1|abc\n23|21_1|seesaw-b-1|OUT_OF_MEMORY|0:125|n2|d|e\n21|21_[2-3]|seesaw-b-1|PENDING|0:0||\n23.batch|21_1.batch|batch|FAILED|1:0|n2|\n");
+  assert.deepEqual(jobs.map(({ id, task, state, comment }) => [id, task, state, comment]), [["20", null, "CANCELLED", "abc"], ["23", "21_1", "OUT_OF_MEMORY", "d|e"], ["21", null, "PENDING", ""]]);
 });
 
 test("one vocabulary for all states; an end in Slurm's own notation, never `done`", () => {

@@ -41,7 +41,7 @@ describe("activation of the installed VSIX", () => {
     const path = extension().extensionPath;
     assert.deepEqual(readdirSync(join(path, "node_modules/better-sqlite3/prebuilds")).length, 1);
     assert.deepEqual(readdirSync(path).filter((name) => ["test", "src", "webview"].includes(name)), []);
-    assert.deepEqual(readdirSync(join(path, "media")).sort(), ["activity.svg", "icon.png", "sample", "seesaw.schema.json", "walkthrough"]);
+    assert.deepEqual(readdirSync(join(path, "media")).sort(), ["activity.svg", "battery", "icon.png", "sample", "seesaw.schema.json", "walkthrough"]);
     assert.doesNotMatch(readFileSync(join(path, "readme.md"), "utf8"), /\]\((?!https:|#)/, "a picture or link of the README leads nowhere");
   });
 });

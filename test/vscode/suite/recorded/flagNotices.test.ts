@@ -97,7 +97,7 @@ describe("notices of flags", () => {
     await setting("flags.notify", true);
     const window = open();
     await change({ flagHistory: [flag(20, "confirmed")] });
-    await waitFor("the log", () => warnings.some((text) => /The webhook "other" has no address yet/.test(text)));
+    await waitFor("the log", () => warnings.some((text) => /The webhook "other" was not told of search-1\.math\.id\.confirmed\.20\. It has no address yet\./.test(text)));
     await waitFor("the message", () => window.hasTold(join(root, ".seesaw", "runs", "search-1")));
     const second = open();
     await change({ step: 40 });

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as vscode from "vscode";
 import type { Host } from "../../../../src/host/createHost.ts";
+import { cleanTarget } from "../../../../src/host/targets/cleanTarget.ts";
 import type { StageNode } from "../../../../src/host/stageNodes.ts";
 import { answeringHost, closedHost } from "../../standInSsh.ts";
 import { folder, seesaw, treeByPath, waitFor } from "../support.ts";
@@ -86,6 +87,24 @@ describe("targets: one that answers, and one at which nobody does", () => {
     assert.match(text, /agent\.py run \S+ --detach/);
     assert.deepEqual(runs(), before);
     await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
+  });
+
+  it("cleaning up: the sum is asked about, and without a yes everything stays", async () => {
+    const { host } = await seesaw();
+    const target = host.model.view(file())?.shown?.targets.find(({ id }) => id === "near");
+    assert.ok(target !== undefined && "dir" in target);
+    const old = join(target.dir, "objects", "abc");
+    mkdirSync(old, { recursive: true });
+    writeFileSync(join(old, "data.jsonl"), "x".repeat(2048));
+    const at = Date.now() / 1000 - 200_000;
+    for (const path of [join(old, "data.jsonl"), old]) utimesSync(path, at, at);
+    const asked: string[] = [];
+    const answer = (yes: boolean) => (message: string, detail: string): Promise<boolean> => Promise.resolve(asked.push(`${message}\n${detail}`) > 0 && yes);
+    await cleanTarget(host, { file: file(), on: "near" }, answer(false));
+    assert.match(asked[0] ?? "", /^Remove 2\.0 kB in 1 shared folder from near\?\n• data abc, 2\.0 kB: no run there names it/);
+    assert.ok(existsSync(old));
+    await cleanTarget(host, { file: file(), on: "near" }, answer(true));
+    assert.ok(!existsSync(old));
   });
 
   it("a new target is written into seesaw.yaml for the person to fill in, and can be undone", async () => {
