@@ -24,13 +24,18 @@ export async function flagsStory(vsix, spaces, theme = null) {
     await page.keyboard.press("ArrowRight");
     const flag = stageRow(page, /math \(in-domain\): loss confirmed.*since step 30/);
     await flag.waitFor();
-    await hoverSlowly(page, flag);
     const hover = page.locator(".monaco-hover:visible, .workbench-hover:visible").last();
-    await hover.locator("a", { hasText: "How often this detector is wrong" }).waitFor({ timeout: 10_000 });
-    await shot(page, "tree");
-    const told = await hover.innerText();
+    const shows = (text) => hover.filter({ hasText: text }).waitFor({ timeout: 3000 }).then(() => true, () => false);
+    // A tree that is redrawn takes its hover away.
+    let told = "";
+    await until("the hover of the flag, and its link", async () => {
+      await hoverSlowly(page, flag);
+      if (!(await shows("How often this detector is wrong"))) return false;
+      told = await hover.innerText({ timeout: 1000 }).catch(() => told);
+      await shot(page, "tree");
+      return hover.locator("a", { hasText: "How often this detector is wrong" }).click({ timeout: 2000 }).then(() => true, () => false);
+    }, 40_000);
     for (const fact of facts) assert.ok(told.includes(fact), `${fact} is missing in: ${told}`);
-    await hover.locator("a", { hasText: "How often this detector is wrong" }).click();
     await page.locator(".tab", { hasText: "REPORT_CARD" }).waitFor({ timeout: 30_000 });
     await shot(page, "report-card");
     // By the mouse: the page takes the keyboard when it is there, whenever that is.
@@ -81,8 +86,10 @@ export async function flagsStory(vsix, spaces, theme = null) {
     const rows = page.locator(".pane-body .monaco-list-row");
     await rows.filter({ hasText: /^search⚑|^search.*⚑ math/ }).nth(1).click();
     await page.keyboard.press("ArrowRight");
-    await hoverSlowly(page, rows.filter({ hasText: /math \(in-domain\): loss confirmed/ }).last());
-    await until("the replay rows in the hover", async () => /nearest to what moved, and should have protected it: math\.train\.jsonl line \d+/.test(await hover.innerText().catch(() => "")), 20_000);
+    await until("the replay rows in the hover", async () => {
+      await hoverSlowly(page, rows.filter({ hasText: /math \(in-domain\): loss confirmed/ }).last());
+      return shows(/nearest to what moved, and should have protected it: math\.train\.jsonl line \d+/);
+    }, 30_000);
     await shot(page, "replay");
     say("flags: the replay rows that should have protected what moved");
   });
