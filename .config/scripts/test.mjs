@@ -10,7 +10,7 @@ import { root, setup } from "./setup.mjs";
 const fewest = { unit: 1150, runner: 1000, vscode: 95, targets: 70 };
 
 /** Installs Debian packages and starts servers, so it is asked for by name: `npm run test:targets` or `--only targets`. */
-const apart = ["targets"];
+const apart = [];
 
 const bin = (name) => join(root, "node_modules", ".bin", process.platform === "win32" ? `${name}.cmd` : name);
 

@@ -22,7 +22,7 @@ export interface SkillSpec {
 
 export interface ProbeSpec {
   /**
-   * Score every n optimizer steps and at early points, or at these steps, or at 1,2,3,6,12,… ("log"); null: about 25 times
+   * Score every n optimizer steps and at early points, or at these steps, or at 1,2,3,6,12,… ("log"); null: about 20 times
    * and at early points. Step 0 and the last step always. See `lookSteps`.
    */
   every: number | number[] | "log" | null;

@@ -74,9 +74,9 @@ def test_steps_and_probe_points():
     assert probe_steps(20, 80) == [10, 20, 40, 60, 80] and probe_steps([3, 200], 50) == [3, 50]
     assert probe_steps(100, 250) == [10, 20, 40, 80, 100, 200, 250] and probe_steps(10, 25) == [10, 20, 25]
     assert probe_steps(30, 15) == [10, 15] and probe_steps(0, 50) == [50]
-    # Nothing said: about 25 looks, at least 20 steps apart, and the early ones.
+    # Nothing said: about 20 looks, at least 20 steps apart, and the early ones.
     assert probe_steps(None, 60) == [10, 20, 40, 60]
-    assert probe_steps(None, 1010)[:5] == [10, 20, 40, 41, 82] and len(probe_steps(None, 1010)) == 28
+    assert probe_steps(None, 1010)[:5] == [10, 20, 40, 51, 102] and len(probe_steps(None, 1010)) == 23
     assert probe_steps("log", 40) == [1, 2, 3, 6, 12, 24, 40]
     assert eval_steps(None, 9) == [9] and eval_steps([3, 8], 9) == [3, 8, 9]
     # The point before the last is left out where it is nearer to the end than half the spacing.

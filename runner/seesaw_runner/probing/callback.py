@@ -12,7 +12,7 @@ from seesaw_runner.probing.prober import Prober
 from seesaw_runner.run_folder import say
 
 #: A stage that says nothing is looked at so often, but not more often than every so many steps.
-DEFAULT_LOOKS, LEAST_SPACING = 25, 20
+DEFAULT_LOOKS, LEAST_SPACING = 20, 20
 #: The first early point; the next ones are twice as far each. Losses of alignment come in the first steps of a stage.
 FIRST_EARLY = 10
 
@@ -22,7 +22,7 @@ def probe_steps(every: int | list[int] | str | None, total: int) -> list[int]:
     src/domain/run/lookSteps.ts.
 
     every: each n-th step and early points (10, 20, 40 … below n: from there on the regular ones are at least as dense);
-    or these steps; or "log": 1, 2, 3, 6, 12, 24, … (dense where a stage changes fastest); None: about 25 times and
+    or these steps; or "log": 1, 2, 3, 6, 12, 24, … (dense where a stage changes fastest); None: about 20 times and
     early points.
     """
     if every is None:

@@ -130,7 +130,7 @@ function checksEdit(text: string, stage: Stage): StageEdit | null {
   const place = mapAt(text, ["stages", stage.index - 1]);
   const { every, eval_every: now } = stage.probe;
   if (place === null || JSON.stringify(every) === JSON.stringify(now)) return null;
-  if (every === null) return null; // about 25 looks: generating all answers at each of them is another matter
+  if (every === null) return null; // about 20 looks: generating all answers at each of them is another matter
   const value = Array.isArray(every) ? `[${every.join(", ")}]` : String(every);
   return { kind: "checks", title: t("Run the checks of {0} at every look (eval_every: {1})", stage.id, value), changes: [setKey(place, "eval_every", value)] };
 }

@@ -1,7 +1,7 @@
 import type { ProbeSpec } from "../../protocol/runSpec.ts";
 
 /** A stage that says nothing is looked at so often, but not more often than every so many steps. */
-const looksByDefault = 25;
+const looksByDefault = 20;
 const leastSpacing = 20;
 /** The first early point; the next ones are twice as far each. Losses of alignment come in the first steps of a stage. */
 const firstEarly = 10;

@@ -172,6 +172,8 @@ export class SlurmCluster {
   /** A requeued job may not start for two minutes; this starts it at once. */
   async hurry(id: string): Promise<void> {
     await this.until(`job ${id} waits again`, async () => (await this.job(id, "JobState")) === "PENDING" && Number(await this.job(id, "Restarts")) > 0);
+    // Credentials are dated in seconds: one of the second in which the last one was revoked is refused ("Job credential revoked").
+    await new Promise((resolve) => setTimeout(resolve, 2000));
     await this.ok(["scontrol", "update", `jobid=${id}`, "StartTime=now"]);
   }
 

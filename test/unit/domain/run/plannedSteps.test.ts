@@ -36,8 +36,8 @@ test("the looks of a stage are those the runner takes", () => {
   for (const { every, total, steps } of looks) assert.deepEqual(lookSteps(every, total), steps, JSON.stringify({ every, total }));
 });
 
-test("a stage that says nothing is looked at about 25 times, and more densely at first", () => {
+test("a stage that says nothing is looked at about 20 times, and more densely at first", () => {
   const steps = lookSteps(null, 5000);
-  assert.deepEqual(steps.slice(0, 6), [10, 20, 40, 80, 160, 200]);
-  assert.equal(steps.length, 25 + 5);
+  assert.deepEqual(steps.slice(0, 6), [10, 20, 40, 80, 160, 250]);
+  assert.equal(steps.length, 20 + 5);
 });
