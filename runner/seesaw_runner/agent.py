@@ -503,6 +503,15 @@ def signal_group(pgid, number):
         os.killpg(pgid, number)
 
 
+def why_end(attempt, spec, caught):
+    """Who wants the training to end: "fenced" (a newer attempt), "cancel" (a person), "signal:NAME", or None."""
+    if read_number(spec["run"], "epoch") > spec["epoch"]:
+        return "fenced"
+    if os.path.exists(os.path.join(attempt, "cancel")):
+        return "cancel"
+    return "signal:" + caught[0] if caught else None
+
+
 def supervise(child, attempt, spec, caught):
     """Beats and stops the training on request until it is gone. `caught`: names of signals the agent got.
     Returns fields for exit.json."""
@@ -514,19 +523,22 @@ def supervise(child, attempt, spec, caught):
         if time.monotonic() >= next_beat or caught:
             beats, next_beat = beats + 1, time.monotonic() + spec["beat_s"]
             write_beat(attempt, beats)
-            fenced = read_number(spec["run"], "epoch") > spec["epoch"]
-            asked = "fenced" if fenced else "cancel" if os.path.exists(os.path.join(attempt, "cancel")) else None
-            asked = asked or (caught and "signal:" + caught[0]) or None
+            asked = why_end(attempt, spec, caught)
             if asked and not why:
                 why, deadline = asked, time.monotonic() + spec["grace_s"]
                 signal_group(child.pid, signal.SIGTERM)
-            if fenced:  # a newer attempt waits for this one to let go of the run folder
+            if asked == "fenced":  # a newer attempt waits for this one to let go of the run folder
                 why, deadline = "fenced", 0.0
             del caught[:]
         if why and not killed and time.monotonic() >= deadline:
             killed = True
             signal_group(child.pid, signal.SIGKILL)
         time.sleep(min(0.05, spec["beat_s"]))
+    stopped = (read_json(attempt, "outcome.json") or {}).get("code") == "cancelled"
+    if not why and (stopped or status in (-signal.SIGTERM, 128 + signal.SIGTERM)):
+        # A scheduler signals every process of a job: the training may be gone before the signal was heard here.
+        time.sleep(0.2)
+        why = why_end(attempt, spec, caught)
     kill_marked(spec["nonce"])
     return {
         "code": status if status >= 0 else None,

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from fakes.attempts import AGENT, PYTHON, Run, call, gone, lines, wait
@@ -173,6 +174,27 @@ def test_a_signal_to_the_agent_stops_the_training(run):
     assert process.wait(60) != 0
     assert attempt.json("exit.json")["reason"] == "signal:SIGTERM"
     assert run.finished() == [(1, {"kind": "killed", "signal": "SIGTERM"})]
+
+
+def test_a_scheduler_signals_the_training_as_well_and_it_is_gone_first(run):
+    words = ["--outcome", '{"v": 1, "code": "cancelled", "message": "Stopped."}']
+    attempt = run.attempt("--sleep", "600", "--term", "polite", *words, grace_s=120)
+    process = run.start(attempt)
+    training = attempt.started()["pid"]
+    process.send_signal(signal.SIGSTOP)  # so slow is an agent on a busy machine
+    os.kill(training, signal.SIGTERM)
+    wait(lambda: state_of(training) in (None, "Z"), "the training has ended")
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGCONT)
+    assert process.wait(60) != 0
+    assert run.finished() == [(1, {"kind": "killed", "signal": "SIGTERM"})]
+
+
+def state_of(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[0]
+    except FileNotFoundError:
+        return None
 
 
 def test_kill_9_of_the_training(run):

@@ -156,7 +156,7 @@ test("the other rules catch what is planted", async () => {
 
 /** Longest a Python file may be, and why some may be longer. */
 const pythonCaps: [pattern: RegExp, max: number][] = [
-  [/^runner\/seesaw_runner\/agent\.py$/, 860], // one file on purpose: a target receives it by copy
+  [/^runner\/seesaw_runner\/agent\.py$/, 870], // one file on purpose: a target receives it by copy
   [/^runner\/seesaw_runner\/station\.py$/, 1200], // one file on purpose: it is sent with every question
   [/^runner\/seesaw_runner\/recipes\//, 600], // a recipe reads from top to bottom
   [/^test\//, 600],

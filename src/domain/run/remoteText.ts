@@ -12,6 +12,7 @@ const reasons: readonly (readonly [RegExp, () => string])[] = [
   [/^BeginTime$/i, () => t("its time has not come yet")],
   [/^Dependency/i, () => t("it waits for another job")],
   [/^JobHeldUser$/i, () => t("you hold it back")],
+  [/^launch.failed/i, () => t("its start failed on a machine, so Slurm holds it until `scontrol release` there lets it go")],
   [/^JobHeldAdmin$|held/i, () => t("the administrators hold it back")],
   [/^Partition/i, () => t("its partition does not take it")],
   [/^(ReqNodeNotAvail|Reserv|Nodes?Down)/i, () => t("its machines are reserved or down")],

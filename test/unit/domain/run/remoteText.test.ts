@@ -11,7 +11,8 @@ const lines = (change: Partial<RunState>, where: Partial<RemoteState> = {}): str
 test("why a job waits is said in plain words, with the scheduler's own beside them", () => {
   assert.equal(waitText({ reason: "Priority" }), "others come first (Priority)");
   assert.equal(waitText({ reason: "QOSMaxGRESPerUser" }), "a limit of your account is reached (QOSMaxGRESPerUser)");
-  assert.equal(waitText({ reason: "launch failed requeued held" }), "the administrators hold it back (launch failed requeued held)");
+  assert.equal(waitText({ reason: "launch failed requeued held" }), "its start failed on a machine, so Slurm holds it until `scontrol release` there lets it go (launch failed requeued held)");
+  assert.equal(waitText({ reason: "JobHeldAdmin" }), "the administrators hold it back (JobHeldAdmin)");
   assert.equal(waitText({ reason: "SomethingNew" }), "SomethingNew");
   for (const word of [null, { reason: null }, { reason: "" }, { reason: "None" }]) assert.equal(waitText(word), null);
   assert.equal(queuedText({ target: "cluster", word: { state: "queued", reason: "Resources" } }), "queued on cluster: nothing is free yet (Resources)");
