@@ -242,11 +242,23 @@ export class Supervisor {
       if (now - this.missingSince < this.askMs * 0.9) return this.askMs;
       this.missingSince = null;
     }
-    if (probe === null || !probe.state.startsWith("lost:")) return this.complete(mirror); // it never began
+    if (probe === null || !probe.state.startsWith("lost:")) return (await this.hasBegun(remote, target, mirror, signal)) ? 0 : this.complete(mirror);
     const closed = await target.reap(remote, attempt, signal);
     mirror.note({ probe: closed, heard: this.clock.now() });
     if (closed.state === "exited") return 0; // what reaping wrote is copied, and then it is over
     return this.complete(mirror);
+  }
+
+  /** Whether there is something to copy after all: a job may begin and end between the last look at its folder and its scheduler's word. */
+  private async hasBegun(remote: RemoteFile, target: RemoteTarget, mirror: Mirror, signal: AbortSignal): Promise<boolean> {
+    const attempt = Math.max(mirror.file.attempt, newestAttempt(remote)?.attempt ?? 1);
+    const probe = await target.probe(remote, attempt, signal).catch((error: unknown) => {
+      if (isTrouble(error, "no-run") || isTrouble(error, "no-runner")) return null;
+      throw error;
+    });
+    if (probe === null || probe.state === "absent" || probe.state === "claimed") return false;
+    mirror.note({ attempt, probe, heard: this.clock.now() });
+    return true;
   }
 
   private async complete(mirror: Mirror): Promise<number> {

@@ -299,6 +299,23 @@ test("a job that was cancelled before it began ends as its scheduler says", long
   assert.deepEqual([status, reason], ["cancelled", { kind: "scheduler", end: "cancelled", message: "CANCELLED by 0" }]);
 });
 
+test("a job that begins and ends between two looks is copied all the same", long, async (context) => {
+  const { run, target, supervise, state, launch } = bench(context, "slurm");
+  run.asked({ plan: { steps: 3 } });
+  const follow = target.follow.bind(target);
+  // The first look finds nothing; by the next word all is over.
+  target.follow = async (_run, _known, onFrame, signal) => {
+    target.follow = follow;
+    await onFrame({ kind: "caught-up", bytes: 0 });
+    await launch();
+    await until("it has ended there", () => existsSync(join(run.attemptDir(1), "exit.json")));
+    target.says = { state: "ended", end: "exited", reason: "COMPLETED" };
+    await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  };
+  assert.equal(await supervise().end, "complete");
+  assert.deepEqual([(await state()).status, run.different()], ["done", []]);
+});
+
 test("a run folder that was removed there is lost with a sentence; what was copied stays", long, async (context) => {
   const { run, supervise, state, launch } = bench(context);
   run.asked({ plan: { steps: 30, seconds: 0.1 } });
