@@ -48,7 +48,7 @@ test("the chart has the numbers of the report, and its flags", () => {
   assert.deepEqual(chart.stages, report.spans);
   assert.equal(chart.ownStage, "math");
   assert.ok(chart.flags.length > 0 && chart.flags.every(({ x }, index) => x === curves.marks[index]?.x));
-  assert.ok(chart.flags.some(({ state, text }) => state === "confirmed" && /\nTrack record: this installation has no report card/.test(text)), "with its facts");
+  assert.ok(chart.flags.some(({ state, facts }) => state === "confirmed" && facts.some(({ label, text }) => label === "Track record" && /^this installation has no report card/.test(text))), "with its facts");
   assert.deepEqual(JSON.parse(JSON.stringify(chart)), chart, "it survives the way to the page");
   assert.equal(readChart({ ...select("M1"), skill: "no such" }), null);
 });
