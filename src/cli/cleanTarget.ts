@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline/promises";
 import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import { formatBytes } from "../domain/format.ts";
-import { cleaningSum, inOrder, kindText } from "../domain/targets/cleaning.ts";
+import { cleaningSum, inOrder, kindText, shortName } from "../domain/targets/cleaning.ts";
 import type { CleaningPlan, StoreCleared } from "../protocol/cleaning.ts";
 import { AppError } from "../util/errors.ts";
 import type { CommandContext } from "./context.ts";
@@ -24,7 +24,7 @@ export async function cleanTarget(context: CommandContext, pipeline: Pipeline, n
     const plan = await busy(`looking at what lies on ${name}`, services.targetDesk.cleaning(pipeline, name, options));
     if (!context.json) out.print(planText(plan, out));
     const go = plan.items.length > 0 && (yes || (!context.json && (await agreed(plan))));
-    const cleared = go ? await busy(`removing ${cleaningSum(plan)} from ${name}`, services.targetDesk.clean(pipeline, name, plan.items, options)) : null;
+    const cleared = go ? await busy(`removing ${cleaningSum(plan.items)} from ${name}`, services.targetDesk.clean(pipeline, name, plan.items, options)) : null;
     if (context.json) out.json({ ...plan, pipeline: pipeline.file, cleared });
     else if (cleared !== null) out.print(clearedText(plan, cleared));
     if (cleared !== null && cleared.failed.length > 0) process.exitCode = exitCodes.failed;
@@ -35,21 +35,15 @@ export async function cleanTarget(context: CommandContext, pipeline: Pipeline, n
 
 export function planText(plan: CleaningPlan, out: Output): string {
   const head = `${out.paint("bold", plan.target)}  ${plan.address}  ${plan.dir}`;
-  const lines = plan.items.length === 0 ? ["Nothing there can go."] : [table(["what", "name", "size", "why it may go"], inOrder(plan.items).map(({ kind, name, bytes, why }) => [kindText(kind), shortName(name), formatBytes(bytes), why]), { out }), `In all ${cleaningSum(plan)}.`];
+  const lines = plan.items.length === 0 ? ["Nothing there can go."] : [table(["what", "name", "size", "why it may go"], inOrder(plan.items).map(({ kind, name, bytes, why }) => [kindText(kind), shortName(name), formatBytes(bytes), why]), { out }), `In all ${cleaningSum(plan.items)}.`];
   const { runs, ...others } = plan.kept;
   const shared = Object.values(others).reduce((sum, one) => sum + one, 0);
   const stays = [`${runs} ${runs === 1 ? "run stays" : "runs stay"} there, and ${shared} shared or run's own ${shared === 1 ? "folder" : "folders"}.`, ...plan.staying.map(({ run, why }) => `  ${run}: ${why}`)];
   return [head, ...lines, out.paint("dim", stays.join("\n")), ...plan.notes.map((note) => out.paint("yellow", note))].join("\n");
 }
 
-/** Hashes are told by their beginning; the name of a run is what a person knows it by. */
-function shortName(name: string): string {
-  return /^[0-9a-f]{40,}$/.test(name) ? name.slice(0, 12) : name;
-}
-
 function clearedText(plan: CleaningPlan, { removed, failed, left }: StoreCleared): string {
-  const bytes = removed.reduce((sum, one) => sum + one.bytes, 0);
-  const said = [removed.length === 0 ? `Nothing was removed from ${plan.target}.` : `Removed ${cleaningSum({ items: removed.map((one) => ({ ...one, why: "" })), bytes })} from ${plan.target}.`];
+  const said = [removed.length === 0 ? `Nothing was removed from ${plan.target}.` : `Removed ${cleaningSum(removed)} from ${plan.target}.`];
   if (left > 0) said.push(`${left} of them ${left === 1 ? "stays" : "stay"}: by now somebody needs ${left === 1 ? "it" : "them"}.`);
   return [...said, ...failed.map(({ path, detail }) => `${path} could not be removed: ${detail}.`)].join("\n");
 }

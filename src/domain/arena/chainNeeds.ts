@@ -1,46 +1,25 @@
 import { bufferIdOf, rewardModelOf, startName, type RawBuffer, type RawStage } from "../pipeline/pipelineDefaults.ts";
-import type { Buffer, Pipeline, Stage } from "../pipeline/pipelineModel.ts";
+import type { Buffer, Pipeline } from "../pipeline/pipelineModel.ts";
 import { referencesOf } from "../pipeline/stageOptions.ts";
 import { joinPath } from "../../util/paths.ts";
 
-/** What a chain needs besides its own stages. */
-export interface ChainNeeds {
-  /** Stages off the chain: a reference, a reward model, one whose rows are replayed; in the order of the file. */
-  stages: Stage[];
-  /** The buffers that the chain or those stages replay from. */
-  buffers: Buffer[];
-}
-
-/** Follows every name from these stages, through as many stages as it takes. */
-export function needsOf(pipeline: Pick<Pipeline, "stages" | "buffers">, chain: readonly Stage[]): ChainNeeds {
-  const seen = new Set(chain.map(({ id }) => id));
-  const buffers = new Set<Buffer>();
-  const open: Stage[] = [...chain];
-  for (let stage = open.pop(); stage !== undefined; stage = open.pop()) {
-    const buffer = bufferOf(pipeline, stage);
-    if (buffer !== undefined) buffers.add(buffer);
-    for (const name of [...(stage.from === null ? [] : [stage.from]), ...stage.references, ...(buffer?.from ?? [])]) {
-      const { stage: id } = startName(name);
-      const next = pipeline.stages.find((one) => one.id === id);
-      if (next === undefined || seen.has(id)) continue;
-      seen.add(id);
-      open.push(next);
+/**
+ * All stages that these need, themselves included: what one names (its start, its options, its buffer's judge and sources), and
+ * what that names. Names that are no stage, such as folders, lead nowhere.
+ */
+export function reachedFrom(ids: readonly string[], stages: readonly RawStage[], buffers: Readonly<Record<string, RawBuffer>>): Set<string> {
+  const reached = new Set(ids);
+  for (const id of reached) {
+    const stage = stages.find((one) => one.id === id);
+    if (stage === undefined) continue;
+    const buffer = buffers[bufferIdOf(stage) ?? ""];
+    const names = [stage.from, ...referencesOf(stage).map(({ name }) => name), rewardModelOf(buffer), ...(buffer?.from ?? [])];
+    for (const name of names) {
+      const named = name == null ? null : startName(name).stage;
+      if (named !== null && stages.some((one) => one.id === named)) reached.add(named);
     }
   }
-  const onChain = new Set(chain.map(({ id }) => id));
-  return { stages: pipeline.stages.filter(({ id }) => seen.has(id) && !onChain.has(id)), buffers: pipeline.buffers.filter((buffer) => buffers.has(buffer)) };
-}
-
-/** The stages that one names: its start, its options, its buffer. Names of folders may be among them. */
-export function namesIn(stage: RawStage, buffers: Readonly<Record<string, RawBuffer>>): string[] {
-  const buffer = buffers[bufferIdOf(stage) ?? ""];
-  const names = [stage.from, ...referencesOf(stage).map(({ name }) => name), rewardModelOf(buffer), ...(buffer?.from ?? [])];
-  return [...new Set(names.filter((name) => name != null).map((name) => startName(name).stage))];
-}
-
-function bufferOf({ buffers }: Pick<Pipeline, "buffers">, { recipe, options, replay }: Stage): Buffer | undefined {
-  const id = bufferIdOf({ recipe, options, ...(replay !== null && { replay }) });
-  return buffers.find((one) => one.id === id);
+  return reached;
 }
 
 /** A buffer as the file would have it, with absolute paths. `stages`: what a reward model's name may mean. */

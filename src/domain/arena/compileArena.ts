@@ -1,9 +1,9 @@
 import { fromName } from "../run/chain.ts";
-import type { RawBuffer, RawStage } from "../pipeline/pipelineDefaults.ts";
+import { bufferIdOf, type RawBuffer, type RawStage } from "../pipeline/pipelineDefaults.ts";
 import type { Pipeline, Stage } from "../pipeline/pipelineModel.ts";
 import { AppError } from "../../util/errors.ts";
 import type { Arena, Remedy } from "./arenaModel.ts";
-import { namesIn, needsOf, rawBuffer } from "./chainNeeds.ts";
+import { rawBuffer, reachedFrom } from "./chainNeeds.ts";
 
 /** What is compared: the chain itself, or what a remedy made of it. */
 export interface ArenaSystem {
@@ -76,28 +76,24 @@ class Compiler {
   }
 
   compile(): CompiledArena {
-    const needs = needsOf(this.pipeline, this.chain);
-    const needed = new Set(needs.stages.map(({ id }) => id));
-    // In the order of the file: a stage follows what it starts from.
-    this.stages.push(...this.pipeline.stages.filter((stage) => needed.has(stage.id) || this.chain.includes(stage)).map((stage) => this.raw(stage)));
-    for (const buffer of needs.buffers) this.buffers[buffer.id] = rawBuffer(buffer, this.pipeline);
+    const stages = this.pipeline.stages.map((stage) => this.raw(stage));
+    const buffers = Object.fromEntries(this.pipeline.buffers.map((buffer) => [buffer.id, rawBuffer(buffer, this.pipeline)]));
+    // The chain, and what it needs besides; in the order of the file, in which a stage follows what it starts from.
+    const needed = reachedFrom(this.chain.map(({ id }) => id), stages, buffers);
+    this.stages.push(...stages.filter(({ id }) => needed.has(id)));
+    const used = new Set(this.stages.map((stage) => bufferIdOf(stage)));
+    for (const [id, buffer] of Object.entries(buffers)) if (used.has(id)) this.buffers[id] = buffer;
     const chain = this.chain.map(({ id }) => id);
     const systems: ArenaSystem[] = [{ id: "chain", title: "the chain, no remedy", kind: "chain", end: chain.at(-1) ?? "", own: chain, shared: [], sweep: null }];
     for (const remedy of this.arena.remedies) systems.push(...this.systemsOf(remedy, chain));
-    return { systems: systems.map((system) => ({ ...system, shared: [...system.shared, ...this.besides(system, needed)] })), stages: this.stages, buffers: this.buffers };
+    const offChain = [...needed].filter((id) => !chain.includes(id));
+    return { systems: systems.map((system) => ({ ...system, shared: [...system.shared, ...this.besides(system, offChain)] })), stages: this.stages, buffers: this.buffers };
   }
 
-  /** Which of the stages off the chain a system needs: what its stages name, and what that names. */
-  private besides({ own, shared }: ArenaSystem, needed: ReadonlySet<string>): string[] {
-    const found = new Set<string>();
-    const open = [...own, ...shared];
-    for (let id = open.pop(); id !== undefined; id = open.pop()) {
-      const stage = this.stages.find((one) => one.id === id);
-      const names = stage === undefined ? [] : namesIn(stage, this.buffers).filter((name) => needed.has(name) && !found.has(name));
-      for (const name of names) found.add(name);
-      open.push(...names);
-    }
-    return [...found];
+  /** Which of the stages off the chain a system needs. */
+  private besides({ own, shared }: ArenaSystem, offChain: readonly string[]): string[] {
+    const reached = reachedFrom([...own, ...shared], this.stages, this.buffers);
+    return offChain.filter((id) => reached.has(id));
   }
 
   private systemsOf(remedy: Remedy, chain: readonly string[]): ArenaSystem[] {

@@ -64,7 +64,7 @@ export function cleaningPlan(target: string, address: string, { staying }: Spent
   const there = Object.entries(survey.staying).map(([run, { why, by = "" }]) => ({ run, why: why === "live" ? t("it has not ended there") : t("{0}, which lies there too, needs it", by) }));
   return {
     v: 1, target, address, dir: survey.dir, items, staying: [...staying, ...there], kept: survey.kept,
-    bytes: items.reduce((sum, one) => sum + one.bytes, 0),
+    bytes: bytesOf(items),
     notes: survey.closed.length === 0 ? [] : [t("{0} on {1} cannot be read, so it is not known what is needed there: no data, models and runners are removed.", survey.closed.join(", "), address)],
   };
 }
@@ -77,18 +77,27 @@ function reason(kind: StoreItem["kind"], name: string, why: StoreSurvey["items"]
   return t("no run there names it, and nobody has asked for it for a day");
 }
 
+function bytesOf(items: readonly { bytes: number }[]): number {
+  return items.reduce((sum, one) => sum + one.bytes, 0);
+}
+
 /** `12 GB in 3 runs and 5 other folders`. */
-export function cleaningSum({ items, bytes }: Pick<CleaningPlan, "items" | "bytes">): string {
+export function cleaningSum(items: readonly (StoreItem & { bytes: number })[]): string {
   const runs = items.filter(({ kind }) => kind === "runs").length;
   const others = items.length - runs;
   const parts = [runs > 0 ? formatPlural(runs, "run") : "", others > 0 ? formatPlural(others, "shared folder") : ""].filter(Boolean);
-  return t("{0} in {1}", formatBytes(bytes), parts.join(t(" and ")));
+  return t("{0} in {1}", formatBytes(bytesOf(items)), parts.join(t(" and ")));
 }
 
 /** Runs first, then what takes most room. */
 export function inOrder<T extends StoreItem & { bytes: number }>(items: readonly T[]): T[] {
   const rank = ({ kind }: StoreItem): number => (kind === "runs" ? 0 : 1);
   return [...items].sort((a, b) => rank(a) - rank(b) || b.bytes - a.bytes);
+}
+
+/** Hashes are told by their beginning; the name of a run is what a person knows it by. */
+export function shortName(name: string): string {
+  return /^[0-9a-f]{40,}$/.test(name) ? name.slice(0, 12) : name;
 }
 
 /** What a person calls it. */

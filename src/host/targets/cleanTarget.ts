@@ -1,6 +1,6 @@
 import * as vscode from "vscode";
 import { formatBytes } from "../../domain/format.ts";
-import { cleaningSum, inOrder, kindText } from "../../domain/targets/cleaning.ts";
+import { cleaningSum, inOrder, kindText, shortName } from "../../domain/targets/cleaning.ts";
 import type { CleaningPlan, StoreCleared } from "../../protocol/cleaning.ts";
 import { AppError } from "../../util/errors.ts";
 import { t } from "../../util/l10n.ts";
@@ -29,8 +29,8 @@ export async function cleanTarget({ model, targets, targetDesk, startOptions, lo
   try {
     const plan = await busy(t("Looking at what lies on {0}", target.id), (options) => targetDesk.cleaning(pipeline, target.id, options));
     if (plan.items.length === 0) return void vscode.window.showInformationMessage([t("On {0} there is nothing that nobody needs.", target.id), ...plan.notes].join(" "));
-    if (!(await agreed(t("Remove {0} from {1}?", cleaningSum(plan), target.id), detailOf(plan)))) return;
-    const cleared = await busy(t("Removing {0} from {1}", cleaningSum(plan), target.id), (options) => targetDesk.clean(pipeline, target.id, plan.items, options));
+    if (!(await agreed(t("Remove {0} from {1}?", cleaningSum(plan.items), target.id), detailOf(plan)))) return;
+    const cleared = await busy(t("Removing {0} from {1}", cleaningSum(plan.items), target.id), (options) => targetDesk.clean(pipeline, target.id, plan.items, options));
     void vscode.window[cleared.failed.length > 0 ? "showWarningMessage" : "showInformationMessage"](endOf(target.id, cleared));
     void targets.check(view.uri.fsPath, target.id); // its disk has more room now
   } catch (error) {
@@ -45,14 +45,13 @@ async function askToRemove(message: string, detail: string): Promise<boolean> {
 
 function detailOf(plan: CleaningPlan): string {
   const items = inOrder(plan.items);
-  const lines = items.slice(0, most).map(({ kind, name, bytes, why }) => `• ${kindText(kind)} ${/^[0-9a-f]{40,}$/.test(name) ? name.slice(0, 12) : name}, ${formatBytes(bytes)}: ${why}`);
+  const lines = items.slice(0, most).map(({ kind, name, bytes, why }) => `• ${kindText(kind)} ${shortName(name)}, ${formatBytes(bytes)}: ${why}`);
   if (items.length > most) lines.push(t("… and {0} more", items.length - most));
   return [...lines, "", t("This cannot be undone. What was copied of these runs to this machine stays; {0} runs stay in {1} on {2}.", plan.kept.runs, plan.dir, plan.address), ...plan.notes].join("\n");
 }
 
 function endOf(target: string, { removed, failed, left }: StoreCleared): string {
-  const bytes = removed.reduce((sum, one) => sum + one.bytes, 0);
-  const said = [removed.length === 0 ? t("Nothing was removed from {0}.", target) : t("Removed {0} from {1}.", cleaningSum({ items: removed.map((one) => ({ ...one, why: "" })), bytes }), target)];
+  const said = [removed.length === 0 ? t("Nothing was removed from {0}.", target) : t("Removed {0} from {1}.", cleaningSum(removed), target)];
   if (left > 0) said.push(t("{0} of what was listed is needed by now, and stays.", left));
   const [first] = failed;
   if (first !== undefined) said.push(t("{0} could not be removed: {1}.", first.path, first.detail));

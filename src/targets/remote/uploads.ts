@@ -5,6 +5,7 @@ import { basename, join } from "node:path";
 import { AppError } from "../../util/errors.ts";
 import { t } from "../../util/l10n.ts";
 import { FileHasher } from "../hashFiles.ts";
+import { sleep } from "../sleep.ts";
 import type { Progress, RemoteInput } from "./port.ts";
 import { reachOf } from "./reachError.ts";
 import type { Station } from "./station.ts";
@@ -182,17 +183,4 @@ async function* readFrom(path: string, offset: number, size: number): AsyncGener
 
 function changedHere(path: string): AppError {
   return new AppError("bad-input", t("{0} was changed while the run was prepared: start the stage again.", path));
-}
-
-function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted) return resolve();
-    const end = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal?.addEventListener("abort", end, { once: true });
-  });
 }

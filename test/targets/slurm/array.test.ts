@@ -5,10 +5,10 @@ import { after, before } from "node:test";
 import { buildChain } from "../../../src/domain/run/chain.ts";
 import type { RunSpec } from "../../../src/protocol/runSpec.ts";
 import { AppError } from "../../../src/util/errors.ts";
-import { fault } from "../shared/fault.ts";
 import { Lab, type FakeTraining } from "../shared/lab.ts";
 import { SlurmCluster } from "./cluster.ts";
 import { instead } from "./instead.ts";
+import { slurmFaults } from "./slurmFault.ts";
 
 // One stage with several seeds: one job array of a real Slurm, and each of its tasks a run that is looked after by itself.
 let cluster: SlurmCluster;
@@ -16,19 +16,7 @@ before(async () => void (cluster = await SlurmCluster.start()));
 after(() => cluster.stop());
 
 const patience = 240;
-type Judge = Parameters<Parameters<typeof fault>[2]>[0];
-
-function slurm(name: string, body: (lab: Lab, the: Judge) => Promise<void>, resources: Record<string, unknown> = { partition: "low" }): void {
-  fault("slurm", `array: ${name}`, async (the) => {
-    const lab = Lab.open({ kind: "slurm", resources });
-    try {
-      await body(lab, the);
-    } finally {
-      await cluster.clear();
-      await lab.close();
-    }
-  }, { timeout: 600_000 });
-}
+const slurm = slurmFaults(() => cluster, "array: ", 600_000);
 
 interface Started {
   ids: string[];
@@ -95,7 +83,7 @@ slurm("three seeds: one is stopped and resumed, one is preempted, one runs throu
   const { runs } = await lab.services.runs.list(lab.root);
   const m1 = buildChain(pipeline, runs).checkpoints[1];
   assert.deepEqual([m1?.run?.id, m1?.status], [first, "ready"], "the chain goes on from the file's seed");
-}, { partition: "low", gpus: 1 });
+}, { resources: { partition: "low", gpus: 1 } });
 
 slurm("one at a time: of those that wait, one is stopped and one is cancelled from outside", async (lab, { judge }) => {
   const { ids } = await start(lab, [0, 1, 2, 3], { open: true }, 1);
@@ -159,10 +147,10 @@ slurm("warned before the time limit, each for itself; a dead agent is its own", 
   const { state } = await judge(lab, first, { status: "killed", seconds: patience });
   assert.deepEqual(state.reason, { kind: "killed", signal: "SIGUSR1" });
   assert.equal(state.checkpoints.at(-1)?.step, state.step, "saved before the limit");
-}, { partition: "low", time: 1, warn_s: 40 });
+}, { resources: { partition: "low", time: 1, warn_s: 40 } });
 
 slurm("refused: nothing is left of any of its runs", async (lab, { nothingStarted }) => {
   await assert.rejects(start(lab, [0, 1, 2], {}), (error) => AppError.is(error, "bad-input") && /no partition `nope`/.test(error.message));
   assert.deepEqual(readdirSync(join(lab.root, ".seesaw/runs")).filter((name) => name.includes("math-")), []);
   await nothingStarted(lab);
-}, { partition: "nope" });
+}, { resources: { partition: "nope" } });

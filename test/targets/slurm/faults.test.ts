@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { after, before } from "node:test";
 import { SlurmTarget } from "../../../src/targets/remote/slurm/slurmTarget.ts";
 import { AppError } from "../../../src/util/errors.ts";
-import { fault } from "../shared/fault.ts";
 import { Lab, until } from "../shared/lab.ts";
 import { repo } from "../shared/leftovers.ts";
 import { SlurmCluster } from "./cluster.ts";
 import { instead } from "./instead.ts";
+import { slurmFaults } from "./slurmFault.ts";
 
 // What a cluster does to a job, each with a real Slurm: munged, slurmctld and two slurmd of this test's own.
 let cluster: SlurmCluster;
@@ -17,21 +17,7 @@ after(() => cluster.stop());
 
 /** Seconds for what takes a few: the machine may be busy. */
 const patience = 240;
-type Resources = Record<string, unknown>;
-
-/** One fault: a lab on the cluster, and the cluster as it was afterwards. */
-function slurm(name: string, body: (lab: Lab, the: Parameters<Parameters<typeof fault>[2]>[0]) => Promise<void>, options: { resources?: Resources; timeout?: number } = {}): void {
-  const { resources = { partition: "low" }, timeout = 480_000 } = options;
-  fault("slurm", name, async (the) => {
-    const lab = Lab.open({ kind: "slurm", resources });
-    try {
-      await body(lab, the);
-    } finally {
-      await cluster.clear();
-      await lab.close();
-    }
-  }, { timeout });
-}
+const slurm = slurmFaults(() => cluster);
 
 /** The id of the newest job that was submitted for a run. */
 const jobOf = (lab: Lab, id: string): string => lab.remoteFile(id).attempts.at(-1)?.job?.id ?? "";

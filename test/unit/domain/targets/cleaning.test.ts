@@ -30,7 +30,7 @@ test("the sum and its reasons in words", () => {
     items: [{ kind: "models", name: "f".repeat(64), why: "unused", bytes: 5 << 20 }, { kind: "runs", name: "a-1", why: "spent", bytes: 1 << 20 }, { kind: "work", name: "a-1", why: "spent", bytes: 10 }],
   }, runs);
   assert.equal(plan.bytes, (6 << 20) + 10);
-  assert.equal(cleaningSum(plan), "6.3 MB in 1 run and 2 shared folders");
+  assert.equal(cleaningSum(plan.items), "6.3 MB in 1 run and 2 shared folders");
   assert.deepEqual(inOrder(plan.items).map(({ kind }) => kind), ["runs", "models", "work"]);
   assert.match(plan.items[1]?.why ?? "", /a newer run of a is done, and nothing names this one; its weights are gone then/);
   assert.deepEqual(plan.staying, [{ run: "a-2", why: "it is the newest run of a" }, { run: "a-0", why: "c-1, which lies there too, needs it" }]);
