@@ -114,10 +114,29 @@ export async function hoverSlowly(page, row) {
   await page.mouse.move(box.x + 160, box.y + box.height / 2, { steps: 8 });
 }
 
+/** The hover of a row, once it says `text`: the locator. A tree that is redrawn takes its hover away, so it is pointed at again. */
+export async function hoverOf(page, row, text) {
+  const hover = page.locator(".monaco-hover:visible, .workbench-hover:visible").last();
+  await until(`a hover with ${text}`, async () => {
+    await hoverSlowly(page, row);
+    return hover.filter({ hasText: text }).waitFor({ timeout: 3000 }).then(() => true, () => false);
+  }, 40_000);
+  return hover;
+}
+
+/** The palette, ready to be typed into. F1 is pressed again where the workbench was still closing what was open before, and took no notice. */
+export async function palette(page) {
+  const input = page.locator(".quick-input-widget:visible input:visible").first();
+  await until("the command palette", async () => {
+    await page.keyboard.press("F1");
+    await input.waitFor({ timeout: 3000 }).catch(() => {});
+    return (await input.isVisible()) && (await input.inputValue()) === ">";
+  }, 30_000);
+}
+
 /** A command from the palette. */
 export async function command(page, title) {
-  await page.keyboard.press("F1");
-  await page.locator(".quick-input-widget input").first().waitFor();
+  await palette(page);
   await page.keyboard.type(title);
   await page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first().waitFor();
   await page.keyboard.press("Enter");

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { say } from "../../../.config/scripts/progress.mjs";
-import { command, fresh, goTo, hoverSlowly, openFile, openSeesaw, stageRow, until, withWorkbench } from "../workbench.mjs";
+import { command, fresh, goTo, hoverOf, openFile, openSeesaw, palette, stageRow, until, withWorkbench } from "../workbench.mjs";
 
 /** What a defect of ours looks like in a message. */
 const defect = /undefined|null|Cannot read|is not a function|TypeError|\[object|Error:/;
@@ -21,9 +21,7 @@ export async function misuseStory(vsix, spaces) {
     // Without a report card nothing is claimed, and there is nothing to open.
     await stageRow(page, /search.*⚑ math/).click();
     await page.keyboard.press("ArrowRight");
-    await hoverSlowly(page, stageRow(page, /math \(in-domain\): loss confirmed/));
-    const hover = page.locator(".monaco-hover:visible, .workbench-hover:visible").last();
-    await until("the words that there is no report card", async () => /this installation has no report card, so how often it is wrong, and how far ahead it is, is not known/.test(await hover.innerText().catch(() => "")), 20_000);
+    const hover = await hoverOf(page, stageRow(page, /math \(in-domain\): loss confirmed/), "this installation has no report card, so how often it is wrong, and how far ahead it is, is not known");
     assert.equal(await hover.locator("a").count(), 0);
     await page.mouse.move(900, 500);
     await stageRow(page, /search.*⚑ math/).click();
@@ -73,8 +71,7 @@ async function withoutFolder(vsix) {
   await withWorkbench({ dir, vsix }, async ({ page }) => {
     await page.locator(".monaco-workbench .activitybar").first().waitFor({ timeout: 60_000 });
     await openSeesaw(page);
-    await page.keyboard.press("F1");
-    await page.locator(".quick-input-widget input").first().waitFor();
+    await palette(page);
     await page.keyboard.type("Seesaw: ");
     await page.locator(".quick-input-list .monaco-list-row", { hasText: "Seesaw: " }).first().waitFor({ timeout: 20_000 });
     const rows = await page.locator(".quick-input-list .monaco-list-row").allInnerTexts();
