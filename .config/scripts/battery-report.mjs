@@ -7,28 +7,11 @@ import { availableParallelism } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Worker, isMainThread, parentPort, workerData } from "node:worker_threads";
-import { gunzipSync } from "node:zlib";
+import { readRuns } from "./battery-runs.mjs";
 import { SetupError, done, failWith, say } from "./progress.mjs";
 import { root } from "./setup.mjs";
 
 const battery = (name) => import(`../../src/domain/battery/${name}.ts`);
-
-/** The bank's whole runs by id, and what is wrong with the others. */
-async function readRuns(folder) {
-  const { readRawRun } = await battery("rawRun");
-  const files = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith(".json.gz")).sort() : [];
-  const [runs, leftOut] = [[], []];
-  for (const file of files) {
-    try {
-      const run = readRawRun(JSON.parse(gunzipSync(readFileSync(join(folder, file))).toString("utf8")));
-      if (typeof run === "string") leftOut.push({ file, why: run });
-      else runs.push(run);
-    } catch (error) {
-      leftOut.push({ file, why: `It cannot be read: ${error.message}` });
-    }
-  }
-  return { runs, leftOut };
-}
 
 /** One candidate after the other, on every core: a worker asks for the next when it is done. */
 async function evaluateAll(folder, tasks, jobs) {

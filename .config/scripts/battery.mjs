@@ -1,5 +1,6 @@
 // `npm run battery -- --bank A|B [--jobs 2] [--first n] [--only ids] [--list]`: makes the bank's runs that are not there yet
-// (hours; interrupt it and start it again), then its results and the report card. `-- --report` makes only the card anew.
+// (hours; interrupt it and start it again), then its results and the report card. `-- --report` makes only the card anew,
+// `-- --own` explores limits from a project's own healthy runs.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { SetupError, failWith } from "./progress.mjs";
@@ -23,15 +24,16 @@ function carryOut(command, args, cwd) {
 
 async function main() {
   const tools = await setup({ python: "run" });
-  const report = (more) => carryOut(tools.node, [join(root, ".config", "scripts", "battery-report.mjs"), ...more], root);
-  if (given.length === 1 && given[0] === "--report") return process.exit(await report([]));
+  const script = (name, more = []) => carryOut(tools.node, [join(root, ".config", "scripts", name), ...more], root);
+  if (given.length === 1 && given[0] === "--report") return process.exit(await script("battery-report.mjs"));
+  if (given.length === 1 && given[0] === "--own") return process.exit(await script("battery-own.mjs"));
   const bank = given[given.indexOf("--bank") + 1];
   if (!given.includes("--bank") || !["A", "B"].includes(bank)) {
     throw new SetupError("Say which bank: `npm run battery -- --bank A` chooses thresholds, `--bank B` tests them once; `-- --report` makes the report card anew.");
   }
   const code = await carryOut(tools.python, ["-m", "battery", ...given], join(root, "runner"));
   if (code !== 0 || given.includes("--list")) process.exit(code);
-  process.exit(await report(["--bank", bank]));
+  process.exit(await script("battery-report.mjs", ["--bank", bank]));
 }
 
 main().catch(failWith);

@@ -1,7 +1,7 @@
-import type { Series } from "./series.ts";
+import type { SkillTruth } from "./truth.ts";
 
 /** Steps from the alarm to the moment where the true loss crosses 5 points. −∞: there was no alarm. */
-export function leadOf({ truth, alarm }: Pick<Series, "truth" | "alarm">): number {
+export function leadOf({ truth, alarm }: { truth: Pick<SkillTruth, "crossing">; alarm: number | null }): number {
   return alarm === null ? -Infinity : (truth.crossing as number) - alarm;
 }
 
