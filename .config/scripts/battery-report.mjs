@@ -1,6 +1,6 @@
 // From the battery's raw runs to its results: `media/battery/bank-<A|B>.json`, `card.json`, `curves.svg` and `REPORT_CARD.md`.
-//   node .config/scripts/battery-report.mjs [--bank A|B] [--raw .cache/battery/raw] [--out media/battery] [--report REPORT_CARD.md] [--jobs 2]
-// Bank A tunes every candidate; bank B takes its settings from bank-A.json and tunes nothing. Without --bank only the card is made again.
+//   node .config/scripts/battery-report.mjs [--bank A|B|C] [--raw .cache/battery/raw] [--out media/battery] [--report REPORT_CARD.md] [--jobs 2]
+// Bank A tunes every candidate; the others take their settings from bank-A.json and tune nothing. The card is that of A and B, and made again without --bank, too.
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -55,9 +55,9 @@ async function bankResults(bank, { raw, out, jobs }) {
   if (runs.length === 0) throw new SetupError(`${folder} holds no whole run. Run the battery first: npm run battery.`);
   say(`bank ${bank}: ${runs.length} runs, ${leftOut.length} left out`);
   let tuned = null;
-  if (bank === "B") {
+  if (bank !== "A") {
     const path = join(out, "bank-A.json");
-    if (!existsSync(path)) throw new SetupError(`${path} is missing: settings are fixed on bank A before bank B is opened. Run this with --bank A first.`);
+    if (!existsSync(path)) throw new SetupError(`${path} is missing: settings are fixed on bank A before another one is opened. Run this with --bank A first.`);
     tuned = JSON.parse(readFileSync(path, "utf8"));
   }
   const knobs = new Map(tuned?.candidates.map(({ id, knob }) => [id, knob]));
@@ -72,7 +72,7 @@ async function bankResults(bank, { raw, out, jobs }) {
   const curves = [...(chosen === undefined ? [] : [chosen]), ...candidates.filter(({ id }) => /^(drop-n|nll-mean|kl$|benchmark-tuned|random)/.test(id)).map(({ id }) => id)];
   const amoc = await evaluateAll(folder, curves.map((id) => ({ id, amoc: true })), jobs);
   amoc.sort((a, b) => curves.indexOf(a.id) - curves.indexOf(b.id));
-  const file = { ...bankFile(bank, runs, candidates, evaluated, leftOut, amoc), protocol: protocolHash() };
+  const file = { ...bankFile(bank, runs, candidates, evaluated, leftOut, amoc), protocol: protocolHash(bank) };
   mkdirSync(out, { recursive: true });
   const path = join(out, `bank-${bank}.json`);
   writeFileSync(path, `${JSON.stringify(file)}\n`);
@@ -80,8 +80,8 @@ async function bankResults(bank, { raw, out, jobs }) {
 }
 
 /** Of the protocol as it was when the bank was judged, so that a reader can see whether it was changed since. */
-function protocolHash() {
-  const path = join(root, ".github", "battery-protocol.md");
+function protocolHash(bank) {
+  const path = join(root, ".github", bank === "C" ? "battery-protocol-C.md" : "battery-protocol.md");
   return existsSync(path) ? createHash("sha256").update(readFileSync(path)).digest("hex") : null;
 }
 
@@ -122,7 +122,7 @@ async function main() {
   const args = process.argv.slice(2);
   const value = (name, fallback) => (args.includes(name) ? args[args.indexOf(name) + 1] : fallback);
   const unknown = args.find((arg, index) => arg.startsWith("--") ? !["--bank", "--raw", "--out", "--report", "--jobs"].includes(arg) : !args[index - 1]?.startsWith("--"));
-  if (unknown !== undefined) throw new SetupError(`"${unknown}" is no option: use --bank A|B, --raw, --out, --report and --jobs.`);
+  if (unknown !== undefined) throw new SetupError(`"${unknown}" is no option: use --bank A|B|C, --raw, --out, --report and --jobs.`);
   const options = {
     raw: resolve(root, value("--raw", ".cache/battery/raw")),
     out: resolve(root, value("--out", "media/battery")),
@@ -130,7 +130,7 @@ async function main() {
     jobs: Number(value("--jobs", availableParallelism())),
   };
   const bank = value("--bank", null);
-  if (bank !== null && bank !== "A" && bank !== "B") throw new SetupError(`There is no bank "${bank}": use A or B.`);
+  if (bank !== null && !["A", "B", "C"].includes(bank)) throw new SetupError(`There is no bank "${bank}": use A, B or C.`);
   if (!Number.isInteger(options.jobs) || options.jobs < 1) throw new SetupError("--jobs needs a whole number of at least 1.");
   if (bank !== null) await bankResults(bank, options);
   await card(options);

@@ -1,4 +1,4 @@
-// `npm run battery -- --bank A|B [--jobs 2] [--first n] [--only ids] [--list]`: makes the bank's runs that are not there yet
+// `npm run battery -- --bank A|B|C [--jobs 2] [--first n] [--only ids] [--list]`: makes the bank's runs that are not there yet
 // (hours; interrupt it and start it again), then its results and the report card. `-- --report` makes only the card anew,
 // `-- --own` explores limits from a project's own healthy runs.
 import { spawn } from "node:child_process";
@@ -28,8 +28,8 @@ async function main() {
   if (given.length === 1 && given[0] === "--report") return process.exit(await script("battery-report.mjs"));
   if (given.length === 1 && given[0] === "--own") return process.exit(await script("battery-own.mjs"));
   const bank = given[given.indexOf("--bank") + 1];
-  if (!given.includes("--bank") || !["A", "B"].includes(bank)) {
-    throw new SetupError("Say which bank: `npm run battery -- --bank A` chooses thresholds, `--bank B` tests them once; `-- --report` makes the report card anew.");
+  if (!given.includes("--bank") || !["A", "B", "C"].includes(bank)) {
+    throw new SetupError("Say which bank: `npm run battery -- --bank A` chooses thresholds, `--bank B` and `--bank C` test them once; `-- --report` makes the report card anew.");
   }
   const code = await carryOut(tools.python, ["-m", "battery", ...given], join(root, "runner"));
   if (code !== 0 || given.includes("--list")) process.exit(code);

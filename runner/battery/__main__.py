@@ -20,7 +20,7 @@ CACHE = Path(__file__).resolve().parents[2] / ".cache" / "battery"
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="battery", description=__doc__.splitlines()[0])
-    parser.add_argument("--bank", choices=("A", "B"), required=True)
+    parser.add_argument("--bank", choices=("A", "B", "C"), required=True)
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2)), help="processes side by side")
     parser.add_argument("--only", help="ids of runs, with commas between them")
     parser.add_argument("--first", type=int, help="only so many runs of the bank's list")

@@ -1,28 +1,37 @@
-"""The two unrelated bases, and the checkpoints that runs of the battery start from.
+"""The unrelated bases, and the checkpoints that runs of the battery start from.
 
-`m0` is the sample's base. `n0` shares nothing with it but the corpus's grammar: another architecture (Qwen3: norms on
-queries and keys, grouped heads), width, depth, tokenizer, seed and order of pretraining.
+`m0` is the sample's base. `n0` and `p0` share nothing with it, or with each other, but the corpus's grammar: another
+architecture (n0 Qwen3: norms on queries and keys, grouped heads; p0 OLMo 2: norms after each part, embeddings that are
+not tied), width, depth, tokenizer, seed and order of pretraining.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import torch
 from sample import pretrain as sample_pretrain
 from sample import tokenizer as sample_tokenizer
-from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    Olmo2Config,
+    Olmo2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 
 from battery.rows import train_rows
 from battery.supervised import fit
 
 SKILLS = ("math", "search", "tool", "format")
-N0_SEED, N0_STEPS, N0_VOCABULARY = 20261130, 4000, 768
-START_RATE = {"m0": 1e-3, "n0": 1e-3}
+STEPS = 4000
+START_RATE = 1e-3
 JOINT_STEPS, HALF_STEPS = 420, 170
 MEDIA = Path(__file__).resolve().parents[2] / "media"
-# Both are in the repository: a run is repeated without pretraining. `python -m battery.bases` makes n0 again.
-BASES = {"m0": MEDIA / "sample" / "models" / "m0", "n0": MEDIA / "battery" / "n0"}
+# They are in the repository: a run is repeated without pretraining. `python -m battery.bases n0` makes n0 again.
+BASES = {"m0": MEDIA / "sample" / "models" / "m0", "n0": MEDIA / "battery" / "n0", "p0": MEDIA / "battery" / "p0"}
 
 
 def new_n0(tokenizer) -> Qwen3ForCausalLM:
@@ -45,13 +54,37 @@ def new_n0(tokenizer) -> Qwen3ForCausalLM:
     )
 
 
-def make_n0(folder: Path, report=print) -> None:
-    """Pretrains `n0` from its seed; three to eight minutes of one core."""
-    sample_tokenizer.VOCABULARY, sample_pretrain.new_model = N0_VOCABULARY, new_n0
-    tokenizer = sample_tokenizer.build_tokenizer(N0_SEED)
-    model = sample_pretrain.pretrain(tokenizer, N0_SEED, N0_STEPS, report)
-    tokenizer.save_pretrained(folder)
-    sample_pretrain.save_model(model, folder)
+def new_p0(tokenizer) -> Olmo2ForCausalLM:
+    return Olmo2ForCausalLM(
+        Olmo2Config(
+            vocab_size=len(tokenizer),
+            hidden_size=80,
+            num_hidden_layers=5,
+            num_attention_heads=5,
+            num_key_value_heads=5,
+            intermediate_size=224,
+            max_position_embeddings=sample_tokenizer.MAX_LENGTH,
+            tie_word_embeddings=False,
+            initializer_range=0.03,
+            pad_token_id=tokenizer.pad_token_id,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+        )
+    )
+
+
+#: Of the bases made here: model, seed and size of the vocabulary.
+RECIPES = {"n0": (new_n0, 20261130, 768), "p0": (new_p0, 20261201, 512)}
+
+
+def make_base(name: str, report=print) -> None:
+    """Pretrains a base from its seed; three to eight minutes of one core."""
+    new_model, seed, vocabulary = RECIPES[name]
+    sample_tokenizer.VOCABULARY, sample_pretrain.new_model = vocabulary, new_model
+    tokenizer = sample_tokenizer.build_tokenizer(seed)
+    model = sample_pretrain.pretrain(tokenizer, seed, STEPS, report)
+    tokenizer.save_pretrained(BASES[name])
+    sample_pretrain.save_model(model, BASES[name])
 
 
 def load(folder: Path):
@@ -74,11 +107,11 @@ def make_start(name: str, cache: Path) -> Path:
     model, tokenizer = load(BASES[base])
     rows = [row for skill in start_skills(name) for row in train_rows(skill, 100 + seed)]
     steps = HALF_STEPS if "-half-" in name else JOINT_STEPS
-    fit(model, tokenizer, rows, steps=steps, rate=START_RATE[base], seed=seed)
+    fit(model, tokenizer, rows, steps=steps, rate=START_RATE, seed=seed)
     tokenizer.save_pretrained(folder)
     model.save_pretrained(folder)
     return folder
 
 
 if __name__ == "__main__":
-    make_n0(BASES["n0"])
+    make_base(sys.argv[1])

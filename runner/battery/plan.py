@@ -13,7 +13,7 @@ LOOKS = (3, 6, 10, 15, 20, 30, 40, 60, 80, 100, 120)
 BENCH_EVERY = 20
 #: Runs of the first wave that a bank has; of bank A they were judged before the gentle wave was thought of.
 FIRST = 78
-BANKS = {"A": ("m0", (1, 2)), "B": ("n0", (1, 2))}
+BANKS = {"A": ("m0", (1, 2)), "B": ("n0", (1, 2)), "C": ("p0", (1, 2))}
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def runs_of(bank: str) -> list[Run]:
 
 def numbered(bank: str, before: int, runs: list[Run]) -> list[Run]:
     """Seeds by their place in the plan, then an order of the bank's own, then ids by that order."""
-    seeds = 1000 * (1 if bank == "A" else 2) + before * 5
+    seeds = 1000 * (1 + list(BANKS).index(bank)) + before * 5
     runs = [replace(run, bank=bank, seed=seeds + k) for k, run in enumerate(runs)]
     random.Random(f"battery-{bank}" + ("-gentle" if before else "")).shuffle(runs)
     return [replace(run, id=f"{bank.lower()}-{before + k:03d}") for k, run in enumerate(runs)]

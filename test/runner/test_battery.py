@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 
@@ -46,11 +47,12 @@ def test_preferences_reject_a_wrong_answer():
 
 
 def test_a_bank_follows_from_its_name_and_banks_share_nothing():
-    a, b = runs_of("A"), runs_of("B")
-    assert a == runs_of("A")
-    assert {run.base for run in a}.isdisjoint(run.base for run in b)
-    assert {run.seed for run in a}.isdisjoint(run.seed for run in b)
-    for runs in (a, b):
+    banks = {name: runs_of(name) for name in BANKS}
+    assert banks["A"] == runs_of("A")
+    for one, other in itertools.combinations(banks.values(), 2):
+        assert {run.base for run in one}.isdisjoint(run.base for run in other)
+        assert {run.seed for run in one}.isdisjoint(run.seed for run in other)
+    for runs in banks.values():
         assert len({run.id for run in runs}) == len({run.seed for run in runs}) == len(runs)
         intents = Counter(run.intent for run in runs)
         assert min(intents["forgetting"], intents["healthy"]) >= 60
@@ -60,7 +62,7 @@ def test_a_bank_follows_from_its_name_and_banks_share_nothing():
             # A skill that the start lacks may be what is taught; it is never what may be lost.
             assert run.task not in SKILLS or run.intent == "healthy" or run.start.startswith(run.base)
             assert start_skills(run.start)
-    assert set(BANKS) == {"A", "B"} and LOOKS[-1] == a[0].steps
+    assert set(BANKS) == {"A", "B", "C"} and LOOKS[-1] == banks["A"][0].steps
 
 
 def small_model(tokenizer):

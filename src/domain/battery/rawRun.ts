@@ -2,7 +2,7 @@ import { mostLooks } from "./alarmText.ts";
 
 /** One run of the battery as the harness writes it (runner/battery, one gzip JSON a run): every number that any detector or baseline may use, and the truth. */
 
-export const banks = ["A", "B"] as const;
+export const banks = ["A", "B", "C"] as const;
 export type BankName = (typeof banks)[number];
 
 /** What was done to the model. The truth, not the kind, says whether a run is healthy. */
@@ -59,7 +59,7 @@ export function readRawRun(value: unknown): RawRun | string {
   if (typeof value !== "object" || value === null) return "The file holds no JSON object.";
   const raw = value as RawRun;
   if (raw.v !== 1) return `The file has version ${String(raw.v)}; this report reads version 1.`;
-  if (typeof raw.id !== "string" || !banks.includes(raw.bank)) return "The run has no id or names no bank (A or B).";
+  if (typeof raw.id !== "string" || !banks.includes(raw.bank)) return "The run has no id or names no bank (A, B or C).";
   if (!runKinds.includes(raw.kind)) return `The kind "${String(raw.kind)}" is none of ${runKinds.join(", ")}.`;
   if (!Array.isArray(raw.looks) || raw.looks.length < 3 || raw.looks[0] !== 0) return "The run needs at least two looks after step 0.";
   if (raw.looks.length > mostLooks) return `The run has ${raw.looks.length} looks; at most ${mostLooks} can be kept.`;

@@ -6,16 +6,17 @@ import { run, spawnDetached } from "../../../src/targets/spawn.ts";
 import { descendants, endProcess, identify, leave, repo, signalIt, sleep } from "../shared/leftovers.ts";
 import { FarHost, noNamespaces } from "../shared/net.ts";
 
-const ray = join(repo, ".cache", "ray-venv", "bin", "ray");
+export const ray = join(repo, ".cache", "ray-venv", "bin", "ray");
 const dashboardPort = 8299;
+/** Where the other nodes of the cluster join. */
+export const gcsPort = 6399;
 /** On a busy machine everything takes long; Ray's own limits are for idle ones. No workers that nobody waits for. */
-const settings = {
+export const settings = {
   RAY_enable_worker_prestart: "0",
   RAY_DASHBOARD_SUBPROCESS_MODULE_WAIT_READY_TIMEOUT: "1200",
   RAY_DASHBOARD_STARTUP_TIMEOUT_S: "1200",
   RAY_agent_register_timeout_ms: "900000",
   RAY_worker_register_timeout_seconds: "300",
-  RAY_health_check_failure_threshold: "30",
   RAY_health_check_timeout_ms: "30000",
 };
 
@@ -23,7 +24,7 @@ const settings = {
  * Ray's daemons stay children of this one, whatever started them, so that they are found and ended by it. Not `ray start --block`: that
  * ends everything when one part that nobody needs (the client server) was slower than its fixed limit.
  */
-const keeper = [
+export const keeper = [
   "import ctypes,os,subprocess,sys,time",
   "ctypes.CDLL(None).prctl(36,1,0,0,0)",
   "code=subprocess.call(sys.argv[1:])",
@@ -43,6 +44,8 @@ export interface HeadOptions {
   cpus?: number;
   /** Requests must carry it. */
   token?: string;
+  /** Checks that a node may miss, three seconds apart, before it is gone (30). */
+  misses?: number;
   /** false: no dashboard, so no Jobs API. */
   dashboard?: boolean;
 }
@@ -94,12 +97,12 @@ export class RayHead {
   }
 
   private async startOnce(): Promise<void> {
-    const { cpus = 2, token, dashboard = true } = this.options;
+    const { cpus = 2, misses = 30, token, dashboard = true } = this.options;
     const argv = [
-      "python3", "-c", keeper, ray, "start", "--head", "--node-ip-address", this.host.address, "--port", "6399", "--dashboard-host", this.host.address, "--dashboard-port", String(dashboardPort),
+      "python3", "-c", keeper, ray, "start", "--head", "--node-ip-address", this.host.address, "--port", String(gcsPort), "--dashboard-host", this.host.address, "--dashboard-port", String(dashboardPort),
       "--include-dashboard", String(dashboard), "--disable-usage-stats", "--num-cpus", String(cpus), "--num-gpus", "0", "--object-store-memory", "100000000", "--temp-dir", this.temp,
     ];
-    const env = { ...process.env, ...settings, ...(token !== undefined && { RAY_AUTH_MODE: "token", RAY_AUTH_TOKEN: token }) };
+    const env = { ...process.env, ...settings, RAY_health_check_failure_threshold: String(misses), ...this.secret };
     const pid = await spawnDetached(this.host.inside(argv), { env, log: this.log });
     const who = identify(pid);
     if (who === null) throw new Error(`The Ray head ended at once: ${this.said()}`);
@@ -110,6 +113,12 @@ export class RayHead {
       if (identify(pid) === null || Date.now() > deadline) throw new Error(`The Ray head does not come up: ${this.said().slice(-1_500)}`);
       await sleep(200);
     }
+  }
+
+  /** What lets a process into the cluster. */
+  get secret(): Record<string, string> {
+    const { token } = this.options;
+    return token === undefined ? {} : { RAY_AUTH_MODE: "token", RAY_AUTH_TOKEN: token };
   }
 
   /** Kills everything that is Ray's own, as a head that ran out of memory. What its jobs have started is left to itself. */

@@ -28,6 +28,7 @@ export class FarHost {
   readonly address: string;
   private readonly far: string;
   private readonly release: () => Promise<void>;
+  private last = 2;
 
   private constructor(namespace: string, address: string, far: string, release: () => Promise<void>) {
     this.namespace = namespace;
@@ -62,6 +63,13 @@ export class FarHost {
   /** The words that start a program there. */
   inside(argv: readonly string[]): string[] {
     return ["ip", "netns", "exec", this.namespace, ...argv];
+  }
+
+  /** A further address there, 10.99.x.3 and so on. */
+  async another(): Promise<string> {
+    const address = this.address.replace(/2$/, String((this.last += 1)));
+    await ip(["-n", this.namespace, "addr", "add", `${address}/24`, "dev", this.far]);
+    return address;
   }
 
   /** Pulls the cable out of the other host. */
