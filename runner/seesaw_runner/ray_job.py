@@ -156,6 +156,13 @@ def prepare():
     """Everything of the attempt into the target's folder. Returns the agent and the attempt's folder."""
     here = os.path.dirname(os.path.abspath(__file__))
     job, found = json.loads(carried(JOB)), packages()
+    for folder in job.get("needs", []):
+        if not os.path.isdir(folder):
+            raise Refused(
+                f"{folder} is not on {os.uname().nodename}, where Ray has put the job: it would not go on from where it "
+                "was. Give the target a `dir` on a disk that all nodes share, or start the stage anew.",
+                "no-run",
+            )
     attempt = os.path.join(job["run"], job["attempt"])
     try:
         place(job["runner"], lambda temporary: shutil.copytree(os.path.dirname(here), temporary))

@@ -50,8 +50,8 @@ export interface ReportCard {
   v: 1;
   /** `alpha`: what bank A has tuned, a budget of false alarms, or the points of a `limit`. */
   detector: { id: string; family: string; parameters: Record<string, string | number>; alpha: number };
-  /** The bank the figures are from: B was not used to choose anything; A was, so its figures flatter. */
-  bank: "A" | "B";
+  /** The bank the figures are from: A was used to choose, so its figures flatter; the others were not. */
+  bank: "A" | "B" | "C";
   tested: boolean;
   runs: { all: number; healthy: number; forgetting: number; mixed: number; left_out: number; bases: string[]; steps: number };
   /** False alarms per run that the setting is meant to keep to. */

@@ -113,6 +113,17 @@ def test_what_no_package_holds_has_to_be_there(tmp_path):
     assert frames(run("train", packages)) == []
 
 
+def test_what_it_goes_on_from_has_to_be_there(tmp_path):
+    """On another node than the earlier attempt's, a disk of its own would let it begin from nothing."""
+    described = {**job(tmp_path, ["true"], []), "needs": [str(tmp_path / "there/runs/r-1")], "attempt": "attempt-0002"}
+    done = run("train", [carried(tmp_path, described)])
+    (error,) = frames(done)
+    assert (done.returncode, error["reason"], "would not go on" in error["message"]) == (3, "no-run", True)
+    assert not (tmp_path / "there").exists()
+    (tmp_path / "there/runs/r-1").mkdir(parents=True)
+    assert frames(run("train", [carried(tmp_path, described)])) == []
+
+
 def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     described = {**job(tmp_path, ["true"], []), "runner": "/proc/seesaw/runner"}
     (error,) = frames(run("train", [carried(tmp_path, described)]))

@@ -4,7 +4,7 @@ import { AppError } from "../../../util/errors.ts";
 import { t } from "../../../util/l10n.ts";
 import type { RemotePlan } from "../port.ts";
 import type { Station } from "../station.ts";
-import { submissionId } from "./rayText.ts";
+import { fits, submissionId } from "./rayText.ts";
 import type { RayClient, RayNode } from "./rayClient.ts";
 
 /** How a job of ours says which run it is of. */
@@ -36,17 +36,24 @@ function stillThere(node: string, nodes: readonly RayNode[] | null): string | nu
 export async function nodeFor(client: RayClient, plan: RemotePlan, stationOn: StationOn, signal?: AbortSignal): Promise<string | null> {
   const needed = neededRuns(plan);
   if (needed.length === 0) return null;
+  const seenFrom = async (node: string | null): Promise<boolean> => {
+    const { items } = await stationOn(node).call({ verb: "have", items: needed.map((path) => ({ path })) }, signal === undefined ? {} : { signal });
+    return (items as { there: boolean }[]).every(({ there }) => there);
+  };
   const nodes = living(await client.nodes(signal)) ?? [];
   const owners = await ownersOf(client, needed, signal);
   const [owner] = owners;
   const known = owners.length === 1 && owner !== undefined && (nodes.length === 0 || nodes.some((one) => one.node_id === owner)) ? owner : null;
+  const head = (list: readonly RayNode[]): RayNode | undefined => list.find((one) => one.is_head_node) ?? list[0];
   const others = nodes.filter((one) => one.node_id !== known);
-  if (known !== null && others.length === 0) return known;
-  const other = others.find((one) => one.is_head_node)?.node_id ?? others[0]?.node_id ?? null;
-  const { items } = await stationOn(other).call({ verb: "have", items: needed.map((path) => ({ path })) }, signal === undefined ? {} : { signal });
-  const seen = (items as { there: boolean }[]).every(({ there }) => there);
-  if (known !== null) return seen ? null : known;
-  if (seen) return other;
+  if (known !== null) return others.length === 0 || !(await seenFrom(head(others)?.node_id ?? null)) ? known : null;
+  // Whose files they were is gone or not known. A node that could run it is asked first: to be tied to another one is to wait for ever.
+  const able = head(others.filter((one) => fits(one, plan.spec.target.resources)));
+  const second = head(others.filter((one) => one !== able));
+  if (await seenFrom((able ?? second)?.node_id ?? null)) {
+    if (able === undefined) return null; // it waits for a node with what is asked for, which then looks whether the files are there
+    return second === undefined || !(await seenFrom(second.node_id)) ? able.node_id : null;
+  }
   throw new AppError("bad-input", t("{0} is not on the Ray cluster any more: the node that had it is gone. Start the stage anew, or give the target a `dir` on a disk that all nodes share.", needed.join(", ")));
 }
 

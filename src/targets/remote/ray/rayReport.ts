@@ -2,7 +2,7 @@ import type { RaySettings, TargetReport } from "../../../protocol/remote.ts";
 import { t } from "../../../util/l10n.ts";
 import type { StationRuns } from "../stationRuns.ts";
 import type { RayClient, RayNode } from "./rayClient.ts";
-import { memoryBytes } from "./rayText.ts";
+import { fits } from "./rayText.ts";
 
 /** What a cluster has for a stage. The node that is looked at closely is one that could run it. */
 export async function rayReport(client: RayClient, settings: RaySettings, runsOn: (node: string | null) => StationRuns, signal?: AbortSignal): Promise<TargetReport> {
@@ -11,8 +11,7 @@ export async function rayReport(client: RayClient, settings: RaySettings, runsOn
   const roundTrip = Math.round(performance.now() - began);
   const nodes = await client.nodes(signal);
   const { gpus = 0, cpus = 0, memory } = settings.resources;
-  const fits = ({ state, resources_total: has }: RayNode): boolean => state === "ALIVE" && (has["GPU"] ?? 0) >= gpus && (has["CPU"] ?? 0) >= cpus && (has["memory"] ?? 0) >= (memoryBytes(memory) ?? 0);
-  const fitting = nodes?.find(fits) ?? null;
+  const fitting = nodes?.find((node) => fits(node, settings.resources)) ?? null;
   const found = await runsOn(gpus > 0 ? (fitting?.node_id ?? null) : null).check({ target: settings.id, kind: "ray", address: client.address }, settings.dir, signal);
   const problems = [...found.problems];
   if (nodes !== null && fitting === null) {

@@ -58,13 +58,16 @@ function endReason(job: RayJob): string | null {
   return [job.error_type, code === null ? null : `exit code ${code}`, code === null ? lastLine(job.message ?? "") || null : null].filter((part) => part !== null).join(": ") || "FAILED";
 }
 
+/** Whether a node is there and has, when nothing else runs on it, what is asked for. */
+export function fits({ state, resources_total: has }: RayNode, { gpus = 0, cpus = 0, memory }: Resources = {}): boolean {
+  return state === "ALIVE" && (has["GPU"] ?? 0) >= gpus && (has["CPU"] ?? 0) >= cpus && (has["memory"] ?? 0) >= (memoryBytes(memory) ?? 0);
+}
+
 /** Why a job waits: Ray itself only says that it does. In English, as a scheduler's own words are. */
 export function pendingReason(nodes: readonly RayNode[] | null, asked: Resources | undefined): string {
   const wanted = [["GPU", asked?.gpus ?? 0, ""], ["CPU", asked?.cpus ?? 0, ""], ["memory", memoryBytes(asked?.memory) ?? 0, " bytes"]] as const;
   const words = wanted.filter(([, count]) => count > 0).map(([name, count, unit]) => (unit === "" ? `${count} ${name}${count === 1 ? "" : "s"}` : `${count}${unit} of memory`));
   if (words.length === 0) return "PENDING";
-  const fits = (node: RayNode): boolean => wanted.every(([name, count]) => (node.resources_total[name] ?? 0) >= count);
-  const living = nodes?.filter((node) => node.state === "ALIVE") ?? null;
-  if (living !== null && !living.some(fits)) return `no node of the cluster has ${words.join(" and ")}`;
+  if (nodes !== null && !nodes.some((node) => fits(node, asked))) return `no node of the cluster has ${words.join(" and ")}`;
   return `waits for ${words.join(" and ")}`;
 }
