@@ -1,5 +1,5 @@
-// `npm run battery -- --own`: what limits from a project's own healthy runs would do, on the raw runs of both banks (.cache/battery/raw).
-// Exploration (decision 0019): both banks are used up, so this chooses nothing and ships nothing.
+// `npm run battery -- --own`: what limits from a project's own healthy runs would do, on the raw runs of the banks that are there
+// (.cache/battery/raw). Exploration (decision 0019): it chooses nothing and ships nothing.
 import { join } from "node:path";
 import { readRuns } from "./battery-runs.mjs";
 import { SetupError, failWith, say } from "./progress.mjs";
@@ -11,16 +11,17 @@ async function main() {
   const battery = (name) => import(`../../src/domain/battery/${name}.ts`);
   const [{ ScoredBank }, { limitCandidate }, { tunedDrop }, { explored }, { allowedRate }] = await Promise.all(["ownLimits", "limitCandidate", "baselines/accuracy", "baselines/explored", "tune"].map(battery));
   const banks = {};
-  for (const bank of ["A", "B"]) {
-    banks[bank] = (await readRuns(join(root, ".cache", "battery", "raw", bank))).runs;
-    if (banks[bank].length === 0) throw new SetupError(`There are no raw runs of bank ${bank}: make them with \`npm run battery -- --bank ${bank}\`.`);
+  for (const bank of ["A", "B", "C"]) {
+    const { runs } = await readRuns(join(root, ".cache", "battery", "raw", bank));
+    if (runs.length > 0) banks[bank] = runs;
+    else if (bank !== "C") throw new SetupError(`There are no raw runs of bank ${bank}: make them with \`npm run battery -- --bank ${bank}\`.`);
   }
   const percent = (share) => `${Math.round(100 * share)} %`;
   say(`own limits: mean of ${draws} draws (seed ${seed}) of so many healthy runs of the same bank, meant for ${percent(allowedRate)}; false alarms on the healthy runs not drawn, in brackets the first and ninth tenth`);
   for (const candidate of [64, 128, 256].flatMap((rows) => [limitCandidate(rows, true), tunedDrop(rows), ...explored(rows)])) {
     console.log(`\n${candidate.label}`);
     const scored = Object.fromEntries(Object.entries(banks).map(([bank, runs]) => [bank, new ScoredBank(candidate, runs)]));
-    for (const [bank, other] of [["A", "B"], ["B", "A"]]) {
+    for (const [bank, other] of [["A", "B"], ["B", "A"], ["C", "A"]].filter(([bank]) => bank in banks)) {
       // As the battery tunes: a tenth of the other bank's healthy runs may alarm.
       const highest = [...scored[other].healthy].sort((a, b) => b - a);
       const lines = [[`limit of bank ${other}`, scored[bank].at(highest[Math.floor(allowedRate * highest.length + 1e-9)])], ...sizes.map((n) => [`own, ${n} runs`, scored[bank].byOwn(n, draws, seed)])];

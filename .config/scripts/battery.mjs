@@ -1,6 +1,6 @@
 // `npm run battery -- --bank A|B|C [--jobs 2] [--first n] [--only ids] [--list]`: makes the bank's runs that are not there yet
 // (hours; interrupt it and start it again), then its results and the report card. `-- --report` makes only the card anew,
-// `-- --own` explores limits from a project's own healthy runs.
+// `-- --own` explores limits from a project's own healthy runs, `-- --trend` makes the comparisons of bank C's protocol.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { SetupError, failWith } from "./progress.mjs";
@@ -26,7 +26,7 @@ async function main() {
   const tools = await setup({ python: "run" });
   const script = (name, more = []) => carryOut(tools.node, [join(root, ".config", "scripts", name), ...more], root);
   if (given.length === 1 && given[0] === "--report") return process.exit(await script("battery-report.mjs"));
-  if (given.length === 1 && given[0] === "--own") return process.exit(await script("battery-own.mjs"));
+  for (const name of ["own", "trend"]) if (given.length === 1 && given[0] === `--${name}`) return process.exit(await script(`battery-${name}.mjs`));
   const bank = given[given.indexOf("--bank") + 1];
   if (!given.includes("--bank") || !["A", "B", "C"].includes(bank)) {
     throw new SetupError("Say which bank: `npm run battery -- --bank A` chooses thresholds, `--bank B` and `--bank C` test them once; `-- --report` makes the report card anew.");

@@ -142,6 +142,13 @@ test("a secret in env is a warning, and the pipeline still there", () => {
   assert.deepEqual(diagnostics.map((one) => one.severity), ["warning"]);
 });
 
+test("a name that every JavaScript object has is refused: what is looked up by it would be found where nothing is", () => {
+  for (const name of Object.getOwnPropertyNames(Object.prototype)) {
+    assert.match(problems(small.replace("id: search,", `id: ${name},`))[0] ?? "", /no word that programs keep for themselves/, name);
+  }
+  assert.ok(Object.getOwnPropertyNames(Object.prototype).includes("__proto__"));
+});
+
 test("several problems come in the order of the file", () => {
   assert.deepEqual(problems("base: -x\nseesaw: 1\nskils: {}\nskills: {}\nstages: []\n").map((one) => one.split(" ")[0]), ["1:7", "3:1", "4:1", "5:1"]);
 });
