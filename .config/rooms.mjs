@@ -69,6 +69,7 @@ export const rooms = {
       "src/storage/traces/traceStore.ts",
       "src/storage/datasets/datasetReader.ts",
       "src/targets/launcher.ts",
+      "src/targets/seedRuns.ts",
       "src/targets/targetDesk.ts",
       "src/targets/remote/reachError.ts",
       "src/targets/queueStore.ts",

@@ -1,6 +1,7 @@
 import { endOfLoading, startOfActivate, type ActivationTime } from "./host/activationClock.ts";
 import * as vscode from "vscode";
 import { registerCommands } from "./commands.ts";
+import { editorFindsProxies } from "./config.ts";
 import { createHost, type Host } from "./host/createHost.ts";
 import { createLogChannel } from "./host/logChannel.ts";
 import { raySecret } from "./host/targets/raySecret.ts";
@@ -29,7 +30,7 @@ export function activate(context: vscode.ExtensionContext): SeesawApi {
   store = new DisposableStore();
   const log = store.add(createLogChannel());
   try {
-    const services = createServices({ log, extensionDir: context.extensionUri.fsPath, storageDir: context.globalStorageUri.fsPath, token: async ({ address }) => (await context.secrets.get(raySecret(address))) ?? tokenFromEnvironment() });
+    const services = createServices({ log, extensionDir: context.extensionUri.fsPath, storageDir: context.globalStorageUri.fsPath, token: async ({ address }) => (await context.secrets.get(raySecret(address))) ?? tokenFromEnvironment(), editorFindsProxies });
     store.add(services);
     const host = createHost(services, log, context.extensionUri, context.secrets, store);
     store.add(registerCommands(host, log));

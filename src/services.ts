@@ -37,6 +37,7 @@ export interface ServiceOptions {
   storageDir: string;
   /** The token of a Ray cluster, from where the person keeps it; default: the environment. */
   token?: AdapterDeps["token"];
+  editorFindsProxies?: AdapterDeps["editorFindsProxies"];
 }
 
 /** What the entry points work with. Everything native is loaded at its first use. */
@@ -80,13 +81,13 @@ export interface Services {
 }
 
 /** The one composition root: the command line and the extension run the same code. */
-export function createServices({ log, extensionDir, storageDir, token }: ServiceOptions): Services {
+export function createServices({ log, extensionDir, storageDir, token, editorFindsProxies }: ServiceOptions): Services {
   const runs = new FolderRunStore();
   const hasher = new FileHasher(join(storageDir, "hashes.json"));
   let planner: Promise<CostPlanner> | null = null;
   const costPlanner = (): Promise<CostPlanner> => (planner ??= import("./targets/costPlanner.ts").then(({ DiskCostPlanner }) => new DiskCostPlanner({ runs, lengths: async (folder) => (await import("./inference/rowLengths.ts")).rowLengths(folder) })));
   const costs: CostPlanner = { plan: async (...asked) => (await costPlanner()).plan(...asked), predict: async (...asked) => (await costPlanner()).predict(...asked), summary: async (...asked) => (await costPlanner()).summary(...asked) };
-  const targets = new RemoteTargets({ runnerDir: join(extensionDir, "runner"), log, token: token ?? (() => Promise.resolve(tokenFromEnvironment())) });
+  const targets = new RemoteTargets({ runnerDir: join(extensionDir, "runner"), log, token: token ?? (() => Promise.resolve(tokenFromEnvironment())), editorFindsProxies });
   const launcher = new Launcher({ runnerDir: join(extensionDir, "runner"), runs, hasher, log, targets, predict: (pipeline, stage) => costs.predict(pipeline, stage) });
   const remotes = new RemoteWatch({ target: (settings) => targets.of(settings), log });
   let traces: Promise<TraceStore> | null = null;

@@ -18,7 +18,8 @@ const help = `
 The check of the skill is run on greedy answers of the checkpoint that the stage started from and of the first one saved since
 the flag was raised, and tested by McNemar's exact test (one-sided, 5 %). Without --prompts on all rows of the skill's probe
 file, which the run has tested itself where it raised the flag; more, and other, prompts say more. Prompts that the stage
-trains on are left out. Nothing of it is written into the run.
+trains on are left out. The verdict is kept beside the run (checked/ in its folder), where seesaw flags, seesaw status and the
+editor show it with the flag; the run's own journal and flags stay as they are.
 
 Examples:
   seesaw confirm search math --prompts data/math.more.jsonl -n 500
@@ -46,7 +47,7 @@ export function addConfirm(program: Command, contextOf: ContextOf): void {
       if (prompts === undefined) throw new AppError("usage", `${plan.skill} has no ${options.split} probes: give --prompts.`);
       const found = await asked(context, pipeline, plan, prompts, count, options.python);
       if (context.json) context.out.json({ v: 1, run: plan.run.id, stage: plan.run.stage, skill: plan.skill, step: plan.step, prompts, ...found });
-      else context.out.print(confirmationText(plan, found));
+      else context.out.print(confirmationText({ ...plan, stage: plan.run.stage }, found));
     });
 }
 

@@ -1,5 +1,8 @@
+import { formatPlural } from "../domain/format.ts";
 import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
+import type { RunRecord } from "../storage/runs/runStore.ts";
 import { followRun } from "../targets/followRun.ts";
+import { AppError } from "../util/errors.ts";
 import type { CommandContext } from "./context.ts";
 import { exitCodes } from "./exitCodes.ts";
 
@@ -27,10 +30,35 @@ export class Interrupts {
   async leave(context: CommandContext, pipeline: Pipeline, run: { stage: string; id: string }): Promise<void> {
     process.exitCode = exitCodes.interrupted;
     if (context.json) context.out.json({ event: "interrupted", stage: run.stage, run: run.id });
-    const waits = process.stdin.isTTY === true;
     context.out.note(`\n${run.stage} goes on without this window (${run.id}). Follow it with \`seesaw logs ${run.stage} -f\`, stop it with \`seesaw stop ${run.stage}\`.`);
-    if (waits && this.count < 2) {
-      context.out.note(context.out.paint("dim", "Press Ctrl-C again now to stop it as well."));
+    if (!(await this.again(context, "it"))) return;
+    await this.ask(context, pipeline, run.id);
+    const ended = await this.end(context, pipeline, run.id);
+    context.out.note(`${run.stage} was stopped (${ended.state.status}).`);
+  }
+
+  /** The same for several runs of a stage. */
+  async leaveAll(context: CommandContext, pipeline: Pipeline, stage: string, ids: readonly string[]): Promise<void> {
+    process.exitCode = exitCodes.interrupted;
+    if (context.json) context.out.json({ event: "interrupted", stage, runs: ids });
+    const [only] = ids;
+    const stopping = ids.length === 1 ? `\`seesaw stop ${only}\` stops it.` : "`seesaw stop RUN` stops one, `seesaw stop --all` all that runs.";
+    context.out.note(`\n${formatPlural(ids.length, "run")} of ${stage} ${ids.length === 1 ? "goes" : "go"} on without this window (${ids.join(", ")}); seeds that had not started do not start. ${stopping}`);
+    if (!(await this.again(context, ids.length === 1 ? "it" : "them"))) return;
+    // The last ones wait for a place in their array: they are taken out before another gives it up.
+    for (const id of [...ids].reverse()) {
+      await this.ask(context, pipeline, id).catch((error: unknown) => {
+        if (!AppError.is(error, "usage")) throw error; // it has just ended
+      });
+    }
+    const ended = await Promise.all(ids.map((id) => this.end(context, pipeline, id)));
+    context.out.note(`Stopped: ${ended.map(({ id, state }) => `${id} (${state.status})`).join(", ")}.`);
+  }
+
+  /** Whether a second interrupt came, for which a person at a terminal gets a moment. */
+  private async again({ out }: CommandContext, what: string): Promise<boolean> {
+    if (process.stdin.isTTY === true && this.count < 2) {
+      out.note(out.paint("dim", `Press Ctrl-C again now to stop ${what} as well.`));
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, secondChanceMs);
         this.wake = () => {
@@ -39,11 +67,16 @@ export class Interrupts {
         };
       });
     }
-    if (this.count < 2) return;
-    context.out.rewrite(`stopping ${run.id}`);
-    await context.services.launcher.stopRun(pipeline.root, run.id, { trusted: true });
-    const ended = await followRun(context.services.runs, pipeline.root, run.id, () => {}, undefined, context.services.remotes);
-    context.out.note(`${run.stage} was stopped (${ended.state.status}).`);
+    return this.count >= 2;
+  }
+
+  private async ask({ out, services }: CommandContext, { root }: Pipeline, id: string): Promise<void> {
+    out.rewrite(`stopping ${id}`);
+    await services.launcher.stopRun(root, id, { trusted: true });
+  }
+
+  private end({ services: { runs, remotes } }: CommandContext, { root }: Pipeline, id: string): Promise<RunRecord> {
+    return followRun(runs, root, id, () => {}, undefined, remotes);
   }
 
   dispose(): void {

@@ -48,7 +48,8 @@ Examples:
 --seeds makes an ordinary run for each seed, from the same checkpoint. Those with another seed than the file's stand beside
 the chain: later stages start from the run with the file's seed. On Slurm all are submitted as one job array, and %2 lets two
 of its tasks run at once. On any other target one starts when the one before has ended; with %2 two go side by side. A seed
-that is up to date is skipped, one that fails does not stop the others. \`--resume --seeds 2\` goes on with seed 2.
+that is up to date is skipped, one that fails does not stop the others. Ctrl-C leaves all that have started alone, twice stops
+them, as above. \`--resume --seeds 2\` goes on with seed 2.
 
 With --json: one event a line, {"event": …}, and at last {"event": "result"}.`;
 

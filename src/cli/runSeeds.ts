@@ -10,7 +10,6 @@ import type { LoadedPipeline } from "../targets/pipelineFile.ts";
 import { AppError } from "../util/errors.ts";
 import { ChainView, eventJson } from "./chainView.ts";
 import type { CommandContext } from "./context.ts";
-import { exitCodes } from "./exitCodes.ts";
 import type { Interrupts } from "./interrupts.ts";
 import { oneLine } from "./output.ts";
 
@@ -39,10 +38,7 @@ export async function runWithSeeds(context: CommandContext, pipeline: Pipeline, 
   } catch (error) {
     out.rewrite("");
     if (!AppError.is(error, "cancelled") || view.going.size === 0) throw error;
-    process.exitCode = exitCodes.interrupted;
-    const ids = [...view.going.values()].map(({ id }) => id);
-    if (context.json) out.json({ event: "interrupted", stage, runs: ids });
-    out.note(`\n${formatPlural(ids.length, "run")} of ${stage} ${ids.length === 1 ? "goes" : "go"} on without this window (${ids.join(", ")}); seeds that had not started do not start. \`seesaw stop RUN\` stops one, \`seesaw stop --all\` all.`);
+    await interrupts.leaveAll(context, pipeline, stage, [...view.going.values()].map(({ id }) => id));
   } finally {
     chain.close();
   }

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { checkedText } from "../domain/run/checkedFlag.ts";
 import { buildChain, fromName } from "../domain/run/chain.ts";
 import { compareCost, measuredPeak } from "../domain/cost/measured.ts";
 import { formatBytes, formatDuration, formatNumber, formatPlural } from "../domain/format.ts";
@@ -61,6 +62,7 @@ export function addStatus(program: Command, contextOf: ContextOf): void {
       }
       for (const checkpoint of chain.checkpoints) if (checkpoint.status === "stale") out.note(out.paint("yellow", `${checkpoint.label}: ${checkpoint.reason ?? "stale"}`));
       for (const run of shown) for (const line of remoteNotes(run, Date.now() / 1000)) out.note(out.paint("yellow", line));
+      for (const run of shown) for (const skill of run.checked?.keys() ?? []) out.note(`${run.stage}, checked again: ${checkedText(run, skill)}`);
       for (const run of shown) {
         if (!isActive(run) && run.state.status !== "done") out.note(`${run.stage}: ${oneLine(reasonText(run.state.reason), 400)} \`seesaw run ${run.stage} --resume${isBeside(run, pipeline) ? ` --seeds ${run.spec.seed}` : ""}\` goes on with it.`);
       }
@@ -124,7 +126,7 @@ function peakText(run: RunRecord): string {
 }
 
 /** One run in `--json`. */
-export function runJson({ id, stage, dir, spec, state }: RunRecord): object {
+export function runJson({ id, stage, dir, spec, state, checked }: RunRecord): object {
   return {
     id,
     stage,
@@ -153,6 +155,7 @@ export function runJson({ id, stage, dir, spec, state }: RunRecord): object {
     remote: state.remote,
     checkpoints: state.checkpoints.map(({ step, path, kind, final, weightsHash, bytes }) => ({ step, path, kind, final, weights_hash: weightsHash, bytes, size: formatBytes(bytes) })),
     flags: state.flags,
+    checked: [...(checked ?? [])].map(([skill, check]) => ({ skill, ...("problem" in check ? check : { step: check.step, t: check.t, prompts: check.prompts, ...check.found }) })),
     warnings: state.warnings,
     bad_lines: state.badLines,
   };

@@ -1,7 +1,8 @@
 import * as vscode from "vscode";
 import { fromName } from "../domain/run/chain.ts";
 import type { Pipeline, Stage, Target } from "../domain/pipeline/pipelineModel.ts";
-import { targetAddress } from "../domain/targets/targetList.ts";
+import type { SeedList } from "../domain/pipeline/seedList.ts";
+import { startsTogether, targetAddress } from "../domain/targets/targetList.ts";
 import { AppError } from "../util/errors.ts";
 import type { RunRecord } from "../storage/runs/runStore.ts";
 import { t } from "../util/l10n.ts";
@@ -14,6 +15,8 @@ export interface ChosenStage {
   view: PipelineView;
   pipeline: Pipeline;
   stage: Stage;
+  /** A run for each of these instead of the one with the file's seed; only where the target starts them together. */
+  seeds?: SeedList;
 }
 
 /** A run and where it belongs. */
@@ -43,14 +46,22 @@ export async function chooseStage(views: readonly PipelineView[], target?: NodeT
   return picked?.chosen;
 }
 
-/** The stage on the target that the person picks, where the file names several; undefined when they picked none. */
+/**
+ * The stage on the target that the person picks, where the file names several; with several seeds where they want that and the
+ * target can. undefined when they picked none.
+ */
 export async function chooseTarget(chosen: ChosenStage): Promise<ChosenStage | undefined> {
   const { pipeline, stage } = chosen;
   if (pipeline.targets.length < 2) return chosen;
   const own = (id: string): boolean => id === stage.on;
-  const items = [...pipeline.targets].sort((a, b) => Number(own(b.id)) - Number(own(a.id))).map((target) => ({ label: target.id, description: own(target.id) ? t("as the file says") : "", detail: [targetAddress(target), ...(target.python === null ? [] : [target.python])].join(" · ") }));
-  const picked = await vscode.window.showQuickPick(items, { title: t("Run {0}", stage.id), placeHolder: t("On which target?"), matchOnDetail: true });
-  return picked === undefined ? undefined : onTarget(chosen, picked.label);
+  const items = [...pipeline.targets].sort((a, b) => Number(own(b.id)) - Number(own(a.id))).flatMap((target) => [
+    { label: target.id, description: own(target.id) ? t("as the file says") : "", detail: [targetAddress(target), ...(target.python === null ? [] : [target.python])].join(" · "), on: target.id, several: false },
+    ...(startsTogether(target) ? [{ label: t("Run with Several Seeds…"), description: target.id, detail: t("One job array on {0}: for each seed a run of its own.", targetAddress(target)), on: target.id, several: true }] : []),
+  ]);
+  const picked = await vscode.window.showQuickPick(items, { title: t("Run {0}", stage.id), placeHolder: t("On which target?"), matchOnDescription: true, matchOnDetail: true });
+  if (picked === undefined) return undefined;
+  const there = onTarget(chosen, picked.on);
+  return picked.several ? (await import("./targets/severalSeeds.ts")).askSeeds(there) : there;
 }
 
 /** The machine a stage runs on, where that is another one; null for this machine. */

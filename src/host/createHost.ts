@@ -143,7 +143,7 @@ export function createHost(services: HostServices, log: LogChannel, extension: v
   store.add(model.onDidChange(() => void queue.update()));
   store.add(queue.follow());
   const pages = store.add(new TextPages());
-  const commandHost: RunCommandHost = { showDryRun: async (chosen) => (await import("./targets/dryRun.ts")).showDryRun(commandHost, pages, chosen), model, launcher: services.launcher, queue, startOptions: (view) => startOptions(view, log), countRows: services.countRows, costSummary: (pipeline, stage, signal) => services.costs.summary(pipeline, stage, signal), log };
+  const commandHost: RunCommandHost = { showDryRun: async (chosen) => (await import("./targets/dryRun.ts")).showDryRun(commandHost, pages, chosen), runSeeds: async (pipeline, diagnostics, options) => (await import("../targets/seedRuns.ts")).runSeeds({ launcher: services.launcher, runs: services.runs }, pipeline, diagnostics, options), model, launcher: services.launcher, queue, startOptions: (view) => startOptions(view, log), countRows: services.countRows, costSummary: (pipeline, stage, signal) => services.costs.summary(pipeline, stage, signal), log };
   const tree = store.add(new StagesTree(model, queue));
   const remoteRuns = store.add(new RemoteRuns(model, services.remotes, log));
   const skills = store.add(new SkillsTree(model));

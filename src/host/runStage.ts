@@ -1,11 +1,13 @@
 import * as vscode from "vscode";
-import type { Pipeline } from "../domain/pipeline/pipelineModel.ts";
+import type { Diagnostic, Pipeline } from "../domain/pipeline/pipelineModel.ts";
+import { formatPlural } from "../domain/format.ts";
 import { targetAddress } from "../domain/targets/targetList.ts";
 import { copyText } from "../domain/targets/copyText.ts";
 import { needsRows, plannedSteps } from "../domain/run/plannedSteps.ts";
 import { staleAfter } from "../domain/run/staleAfter.ts";
 import type { RunRecord } from "../storage/runs/runStore.ts";
 import type { Launcher, PythonHints, StageOutlook, StartOptions, StartedRun } from "../targets/launcher.ts";
+import type { SeedOptions } from "../targets/seedRuns.ts";
 import { requirePython } from "../targets/python.ts";
 import { recipeArgv } from "../targets/runnerEnv.ts";
 import { readSetting } from "../config.ts";
@@ -34,6 +36,8 @@ export interface RunCommandHost {
   costSummary(pipeline: Pipeline, stage: string, signal: AbortSignal): Promise<string[]>;
   /** Opens a page with what starting a stage would do. */
   showDryRun(chosen: ChosenStage): Promise<void>;
+  /** Starts a stage with several seeds, as the command line does. */
+  runSeeds(pipeline: Pipeline, diagnostics: readonly Diagnostic[], options: SeedOptions): Promise<unknown>;
   log: Log;
 }
 
@@ -56,6 +60,7 @@ export async function runStage(host: RunCommandHost, target?: NodeTarget): Promi
     if (busy && position !== null) return void sayQueued(item.stage, position);
     // What waits its turn is started by the file as it stands then, so only what starts now can go elsewhere.
     const wanted = busy ? current : await chooseTarget(current);
+    if (wanted?.seeds !== undefined) return await (await import("./targets/severalSeeds.ts")).runSeveralSeeds(host, wanted, wanted.seeds);
     if (wanted === undefined || !(await confirmed(host, wanted, await preview(host, wanted, ahead)))) return;
     const go = (): Promise<StartedRun> => start(host, wanted, vscode.ProgressLocation.Notification);
     // The queue is of this machine; others have their own.
@@ -136,12 +141,13 @@ async function saved(host: RunCommandHost, chosen: ChosenStage): Promise<ChosenS
   return { view, pipeline: view.pipeline, stage };
 }
 
-export async function preview(host: RunCommandHost, { view, pipeline, stage }: ChosenStage, ahead: readonly RunRecord[]): Promise<StagePreview> {
+/** What starting a stage would do. `seed`: with another one than the file's. */
+export async function preview(host: RunCommandHost, { view, pipeline, stage }: ChosenStage, ahead: readonly RunRecord[], seed?: number): Promise<StagePreview> {
   return vscode.window.withProgress({ location: vscode.ProgressLocation.Window, title: `$(loading~spin) ${t("Checking what {0} needs", stage.id)}` }, async () => {
     const place = placeOf({ pipeline, stage });
     const parent = stage.from;
     const awaited = parent !== null && (ahead.some((run) => run.stage === parent) || host.queue.starting?.stage === parent || queuePosition(host.queue, view.uri.fsPath, parent) !== null);
-    const outlook = await host.launcher.outlook(pipeline, stage.id).catch((error: unknown) => {
+    const outlook = await host.launcher.outlook(pipeline, stage.id, seed).catch((error: unknown) => {
       if (awaited && AppError.is(error, "not-finished")) return null;
       throw error;
     });
@@ -193,12 +199,14 @@ async function rowsOf(host: RunCommandHost, path: string): Promise<number | null
 }
 
 /** Shows the exact command, the start checkpoint, the steps and what will be written, and asks. Looking at the dry run starts nothing. */
-async function confirmed(host: RunCommandHost, chosen: ChosenStage, preview: StagePreview): Promise<boolean> {
+export async function confirmed(host: Pick<RunCommandHost, "showDryRun">, chosen: ChosenStage, preview: StagePreview): Promise<boolean> {
   const queue = preview.ahead.length > 0;
   const go = queue ? t("Queue") : t("Start");
   const copy = t("Copy Command");
   const show = t("Show What Would Be Done");
-  const answer = await vscode.window.showInformationMessage(queue ? t("Queue stage {0}?", preview.stage.id) : t("Run stage {0}?", preview.stage.id), { modal: true, detail: stageDetail(preview) }, go, show, copy);
+  const { seeds, stage } = preview;
+  const question = queue ? t("Queue stage {0}?", stage.id) : seeds === undefined ? t("Run stage {0}?", stage.id) : t("Run stage {0} with {1}?", stage.id, formatPlural(seeds.run.length, "seed"));
+  const answer = await vscode.window.showInformationMessage(question, { modal: true, detail: stageDetail(preview) }, go, show, copy);
   if (answer === show) await host.showDryRun(chosen);
   if (answer === copy) await vscode.env.clipboard.writeText(commandText(preview.argv));
   return answer === go;

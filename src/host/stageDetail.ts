@@ -1,6 +1,7 @@
 import { formatCount, formatNumber, formatPlural } from "../domain/format.ts";
 import { ownCommand } from "../domain/pipeline/ownCommand.ts";
 import type { Stage } from "../domain/pipeline/pipelineModel.ts";
+import { seedsText } from "../domain/pipeline/seedList.ts";
 import type { PlannedSteps } from "../domain/run/plannedSteps.ts";
 import { t } from "../util/l10n.ts";
 import { shellText } from "../util/shellText.ts";
@@ -33,6 +34,19 @@ export interface StagePreview {
   ahead: readonly string[];
   /** Where it runs, if not on this machine. */
   place?: { target: string; address: string; dir: string } | null;
+  /** Several runs instead of one. */
+  seeds?: SeedsPreview;
+}
+
+/** What several seeds of a stage come to. */
+export interface SeedsPreview {
+  /** Seeds that get a run, and how many of these go at once. */
+  run: readonly number[];
+  limit: number | null;
+  /** Seeds that get none: the run there is. */
+  upToDate: readonly { seed: number; id: string }[];
+  running: readonly { seed: number; id: string }[];
+  fileSeed: number;
 }
 
 /** The text of the question before a stage starts: what it does, what it leaves, and the exact command. */
@@ -41,6 +55,7 @@ export function stageDetail(preview: StagePreview): string {
   return [
     ...(ahead.length === 0 ? [] : [`${t("Runs now: {0}. {1} starts when that is done; if it fails or is stopped, the queue pauses.", ahead.join("; "), stage.id)} ${queueNote()}`, ""]),
     ...(upToDate === null ? [] : [t("Up to date: {0} has the same inputs. Running again repeats it.", upToDate), ""]),
+    ...(preview.seeds === undefined ? [] : [...seedLines(preview.seeds), ""]),
     ...(place === null ? [] : [t("Runs on {0}: {1}.", place.target, place.address)]),
     t("Starts from {0}.", preview.start),
     stepsText(preview),
@@ -53,6 +68,18 @@ export function stageDetail(preview: StagePreview): string {
     "",
     place === null ? t("Python {0}. The run goes on when this window is closed.", python) : t("Python {0}. The run goes on there when this window is closed and when the connection is cut.", python),
   ].join("\n");
+}
+
+/** Which seeds get a run, which get none and why, and where their runs stand; a sentence a line. */
+export function seedLines({ run, limit, upToDate, running, fileSeed }: SeedsPreview): string[] {
+  const [only] = run;
+  return [
+    ...(run.length > 1 ? [t("One job array of {0} tasks, for each seed a run of its own: {1}.", run.length, seedsText(run)) + (limit === null || limit >= run.length ? "" : ` ${t("At most {0} at once.", limit)}`)] : only === undefined ? [] : [t("One run, with seed {0}.", only)]),
+    ...upToDate.map(({ seed, id }) => t("Seed {0} is up to date ({1}): it is not run again.", seed, id)),
+    ...running.map(({ seed, id }) => t("Seed {0} runs already ({1}).", seed, id)),
+    ...(run.some((seed) => seed !== fileSeed) ? [t("Runs with another seed than the file's ({0}) stand beside the chain: the next stage does not start from them.", fileSeed)] : []),
+    ...(run.length > 1 ? ["", t("What follows holds for each run.")] : []),
+  ];
 }
 
 function folderText({ folder, label, place = null }: StagePreview): string {

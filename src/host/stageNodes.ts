@@ -1,4 +1,5 @@
 import { fromName, type ChainCheckpoint, type ChainRun } from "../domain/run/chain.ts";
+import { readableCheck } from "../domain/run/checkedFlag.ts";
 import { raisedAt } from "../domain/run/flagEpisode.ts";
 import { flagText, flagTitle } from "../domain/run/flagText.ts";
 import { seedLabel } from "../domain/run/seedOf.ts";
@@ -110,7 +111,7 @@ function stageNode(view: PipelineView, stage: Stage, queue: QueueView): StageNod
 function flagNode(view: PipelineView, stage: Stage, run: ChainRun, flag: FlagRecord): StageNode {
   const facts = factsOf(view, run, flag);
   const confirmed = flag.state === "confirmed";
-  const checked = view.checked?.(run, flag.skill) ?? null;
+  const checked = readableCheck(run, flag.skill);
   return node(view, `${stage.id}/flag/${flag.id}`, {
     label: flagTitle(flag),
     description: [t("since step {0}", raisedAt(run, flag.id) ?? flag.step), ...(checked === null ? [] : [checked.found.confirmed ? t("confirmed on {0}", formatPlural(checked.found.n, "prompt")) : t("not confirmed on {0}", formatPlural(checked.found.n, "prompt"))])].join(" · "),

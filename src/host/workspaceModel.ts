@@ -10,7 +10,6 @@ import type { FlagFacts, ReplayFact } from "../domain/run/flagCard.ts";
 import type { FlagRecord } from "../domain/run/runState.ts";
 import { messageOf } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
-import { CheckedFlags, type CheckedFlag } from "./flags/checkedFlags.ts";
 import { ReplayFacts } from "./flags/replayFacts.ts";
 import { isLive } from "./runWords.ts";
 import type { PipelineFile, WorkspacePipelines } from "./workspacePipelines.ts";
@@ -32,8 +31,6 @@ export interface PipelineView {
   replay?(run: ChainRun, flag: FlagRecord): ReplayFact | undefined;
   /** Somebody looks at a flag of the run: resolves when `replay` knows what can be known. */
   lookUp?(run: ChainRun): Promise<void>;
-  /** What a person had checked on further prompts; absent, or null: nothing. */
-  checked?(run: ChainRun, skill: string): CheckedFlag | null;
 }
 
 const noRuns: RunListing = { runs: [], unreadable: [] };
@@ -56,13 +53,10 @@ export class WorkspaceModel implements vscode.Disposable {
   private readonly reportCard: () => Promise<ReportCard | null>;
   private card: Promise<ReportCard | null> | null = null;
   private readonly replay: ReplayFacts;
-  readonly checked: CheckedFlags;
 
   constructor(pipelines: WorkspacePipelines, runs: RunStore, log: Log, reportCard: () => Promise<ReportCard | null>, flagFacts: (runs: readonly ChainRun[]) => Promise<FlagFacts>) {
     this.reportCard = reportCard;
-    const changed = (): void => void (this.disposed || this.changed.fire());
-    this.replay = new ReplayFacts(flagFacts, changed, log);
-    this.checked = new CheckedFlags(changed, log);
+    this.replay = new ReplayFacts(flagFacts, () => void (this.disposed || this.changed.fire()), log);
     this.pipelines = pipelines;
     this.runs = runs;
     this.log = log;
@@ -137,7 +131,7 @@ export class WorkspaceModel implements vscode.Disposable {
     const card = await (this.card ??= this.reportCard());
     if (!readSetting("seesaw.flags.watch", file.uri)) listing = { ...listing, runs: listing.runs.map((run) => withoutWatch(run, card)) };
     const chain = shown === null ? null : buildChain(shown, listing.runs);
-    return { uri: file.uri, label: file.label, pipeline, shown, diagnostics, listing, chain, card, replay: (run, flag) => this.replay.of(run, flag), lookUp: (run) => this.replay.look(run), checked: (run, skill) => this.checked.of(run, skill) };
+    return { uri: file.uri, label: file.label, pipeline, shown, diagnostics, listing, chain, card, replay: (run, flag) => this.replay.of(run, flag), lookUp: (run) => this.replay.look(run) };
   }
 
   private watchRoots(views: readonly PipelineView[]): void {

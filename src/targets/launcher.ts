@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { buildChain } from "../domain/run/chain.ts";
 import type { Diagnostic, Pipeline, Target } from "../domain/pipeline/pipelineModel.ts";
 import type { SeedList } from "../domain/pipeline/seedList.ts";
+import { startsTogether } from "../domain/targets/targetList.ts";
 import type { AttemptProbe, AttemptSpec } from "../protocol/attempt.ts";
 import type { PredictedCost, RunSpec } from "../protocol/runSpec.ts";
 import { attemptName, runsFolder, type RunRecord, type RunStore } from "../storage/runs/runStore.ts";
@@ -198,7 +199,7 @@ export class Launcher {
 
   /** Whether the stage's target starts runs of several seeds at once, as one job array. */
   startsTogether(pipeline: Pipeline, stageId: string): boolean {
-    return this.target(pipeline, stageId).kind === "slurm";
+    return startsTogether(this.target(pipeline, stageId));
   }
 
   /** Starts a stage with several seeds by one job array, where the target `startsTogether`; of one seed, a job like any other. */

@@ -3,7 +3,7 @@ import type { Diagnostic, Pipeline } from "../domain/pipeline/pipelineModel.ts";
 import { runsFolder, type RunRecord } from "../storage/runs/runStore.ts";
 import type { ChainEvent, ChainResult, ChainServices } from "./chainRunner.ts";
 import { followRun } from "./followRun.ts";
-import type { StartedRun, StartOptions } from "./launcher.ts";
+import type { Launcher, StageOutlook, StartedRun, StartOptions } from "./launcher.ts";
 import { holdChain } from "./stageLock.ts";
 
 export interface SeedOptions extends StartOptions {
@@ -14,6 +14,21 @@ export interface SeedOptions extends StartOptions {
   /** Return as soon as all have started. Only where the target `startsTogether`. */
   detach?: boolean;
   onEvent: (seed: number, event: ChainEvent) => void;
+}
+
+/** What there is to do for a seed: nothing where it is up to date, follow the run that goes on with the same inputs, or run it. */
+export interface SeedStanding {
+  is: "up-to-date" | "joined" | "to-run";
+  /** The run that stands for it; of one that is to run, a run with other inputs that is in its way. */
+  run: RunRecord | null;
+  plan: StageOutlook["plan"];
+}
+
+export async function standingOfSeed(launcher: Pick<Launcher, "outlook">, pipeline: Pipeline, stage: string, seed: number, force = false): Promise<SeedStanding> {
+  const { plan, upToDate, active } = await launcher.outlook(pipeline, stage, seed);
+  if (active !== null && active.spec.fingerprint === plan.fingerprint) return { is: "joined", run: active, plan };
+  if (upToDate !== null && active === null && !force) return { is: "up-to-date", run: upToDate, plan };
+  return { is: "to-run", run: active, plan };
 }
 
 /** Machines that have not said by then how their runs are do not hold up the others, in ms. */
@@ -41,14 +56,14 @@ async function runAll({ launcher, runs, remotes }: ChainServices, pipeline: Pipe
   const going: { seed: number; id: string }[] = [];
   let waiting: number[] = [];
   for (const seed of list.seeds) {
-    const { plan, upToDate, active } = await launcher.outlook(pipeline, stage, seed);
-    if (active !== null && active.spec.fingerprint === plan.fingerprint) {
-      onEvent(seed, { type: "joined", stage, run: active });
-      going.push({ seed, id: active.id });
-    } else if (upToDate !== null && active === null && !force) {
-      onEvent(seed, { type: "up-to-date", stage, run: upToDate });
-      ended.set(seed, upToDate);
-    } else waiting.push(seed);
+    const { is, run } = await standingOfSeed(launcher, pipeline, stage, seed, force);
+    if (is === "to-run" || run === null) {
+      waiting.push(seed);
+      continue;
+    }
+    onEvent(seed, { type: is, stage, run });
+    if (is === "joined") going.push({ seed, id: run.id });
+    else ended.set(seed, run);
   }
   const starting = (seed: number): void => onEvent(seed, { type: "starting", stage, position: list.seeds.indexOf(seed) + 1, of: list.seeds.length });
   const begun = (seed: number, run: StartedRun): void => {

@@ -101,6 +101,8 @@ test("a chain trains, is scored token by token, and everything can be asked abou
   const confirmed = await json<{ n: number; before: number; now: number; step: number }>("confirm", "search", "math");
   const [, own, end] = table.rows[0]?.cells.map(({ correct }) => correct) ?? [];
   assert.deepEqual([confirmed.n, confirmed.before * 32, confirmed.now * 32, confirmed.step], [32, own, end, 6]);
+  const status = await json<{ runs: { checked: { skill: string; n: number; step: number }[] }[] }>("status");
+  assert.deepEqual(status.runs.flatMap(({ checked }) => checked.map(({ skill, n, step }) => [skill, n, step])), [["math", 32, 6]], "the verdict is kept where the editor looks for it");
 
   const report = await json<{ file: string }>("report");
   const page = readFileSync(report.file, "utf8");

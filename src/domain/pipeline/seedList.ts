@@ -12,6 +12,28 @@ const mostSeeds = 256;
 /** What every framework takes as a seed. */
 const highest = 2 ** 32 - 1;
 
+/** Seeds for people, in the order given: `0–4, 9`. */
+export function seedsText(seeds: readonly number[]): string {
+  const rows: number[][] = [];
+  for (const seed of seeds) {
+    const row = rows.at(-1);
+    if (row?.at(-1) === seed - 1) row.push(seed);
+    else rows.push([seed]);
+  }
+  return rows.map((row) => (row.length < 3 ? row.join(", ") : `${row[0]}–${row.at(-1)}`)).join(", ");
+}
+
+/** Why a text is no list of seeds, as a sentence; null: it is one. */
+export function seedsProblem(text: string): string | null {
+  try {
+    parseSeeds(text);
+    return null;
+  } catch (error) {
+    if (AppError.is(error)) return error.message;
+    throw error;
+  }
+}
+
 /** Reads `0,1,2`, `0-4` or `0-4,7%2`. AppError("usage") with a sentence that says what is meant. */
 export function parseSeeds(text: string): SeedList {
   const match = /^\s*([\d\s,-]+?)\s*(?:%\s*(\d+)\s*)?$/.exec(text);

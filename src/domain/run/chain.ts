@@ -2,6 +2,7 @@ import type { FlagState } from "../../protocol/journal.ts";
 import type { RunSpec } from "../../protocol/runSpec.ts";
 import { t } from "../../util/l10n.ts";
 import type { Pipeline, Stage } from "../pipeline/pipelineModel.ts";
+import type { FlagChecks } from "./checkedFlag.ts";
 import type { RunState } from "./runState.ts";
 import { joinPath } from "../../util/paths.ts";
 import { isBeside } from "./seedOf.ts";
@@ -13,6 +14,8 @@ export interface ChainRun {
   stage: string;
   spec: RunSpec;
   state: RunState;
+  /** What a person had checked on further prompts; absent: nothing. */
+  checked?: FlagChecks;
 }
 
 export interface EvalCount {

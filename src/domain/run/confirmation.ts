@@ -69,10 +69,10 @@ export function judgeConfirmation({ rows, left_out }: ConfirmationAnswer): Confi
 }
 
 /** The finding in one or two sentences. */
-export function confirmationText({ skill, step, run }: Pick<ConfirmationPlan, "skill" | "step" | "run">, found: Confirmation): string {
+export function confirmationText({ skill, step, stage }: Pick<ConfirmationPlan, "skill" | "step"> & { stage: string }, found: Confirmation): string {
   const { n, lost, gained, before, now, interval, p, confirmed, left_out: left } = found;
   if (n === 0) return t("No prompt was left to check {0} on.", skill);
-  const numbers = t("{0} at the start of {1}, {2} at step {3} ({4} lost, {5} gained of {6}; change {7} points, 95 % interval {8} to {9}; {10})", formatPercent(before), run.stage, formatPercent(now), step, lost, gained, formatPlural(n, "prompt"), formatSigned(100 * (now - before), 1), formatNumber(100 * interval.low, 1), formatNumber(100 * interval.high, 1), formatP(p));
+  const numbers = t("{0} at the start of {1}, {2} at step {3} ({4} lost, {5} gained of {6}; change {7} points, 95 % interval {8} to {9}; {10})", formatPercent(before), stage, formatPercent(now), step, lost, gained, formatPlural(n, "prompt"), formatSigned(100 * (now - before), 1), formatNumber(100 * interval.low, 1), formatNumber(100 * interval.high, 1), formatP(p));
   const verdict = confirmed ? t("The loss of {0} is confirmed: {1}.", skill, numbers) : t("The loss of {0} is not confirmed: {1}.", skill, numbers);
   const out = [left.trained > 0 ? t("{0} trained on in this stage", formatPlural(left.trained, "prompt")) : "", left.unusable > 0 ? t("{0} not usable", formatPlural(left.unusable, "prompt")) : ""].filter(Boolean).join(", ");
   return out === "" ? verdict : `${verdict} ${t("Left out: {0}.", out)}`;

@@ -4,6 +4,7 @@ import { t } from "../../util/l10n.ts";
 import { conformalP, fewestHealthyRuns } from "../flags/conformal.ts";
 import { formatNumber, formatPercent, formatPlural, formatSigned } from "../format.ts";
 import type { ChainRun } from "./chain.ts";
+import { checkedText } from "./checkedFlag.ts";
 import type { FlagRecord } from "./runState.ts";
 
 /** One thing to know about a flag. */
@@ -36,8 +37,6 @@ export interface FlagCardInput {
   /** null: the installation has none. */
   card: ReportCard | null;
   replay: ReplayFact;
-  /** What a person had checked on further prompts, as a sentence; absent: nothing. */
-  checked?: string | null;
 }
 
 /** What a flag means, fact by fact. Nothing is said that the report card does not support (earlywarning research §11). */
@@ -58,8 +57,9 @@ function lossFact({ flag }: FlagCardInput): FlagFact | null {
   return { id: "loss", label: t("Expected loss"), text: t("{0} (90 % band {1} to {2})", pointsText(estimate), formatNumber(decodeNumber(points.low), 1), formatNumber(decodeNumber(points.high), 1)) };
 }
 
-function checkedFact({ checked }: FlagCardInput): FlagFact | null {
-  return checked == null ? null : { id: "checked", label: t("Checked again"), text: checked };
+function checkedFact({ run, flag }: FlagCardInput): FlagFact | null {
+  const checked = checkedText(run, flag.skill);
+  return checked === null ? null : { id: "checked", label: t("Checked again"), text: checked };
 }
 
 function visibleFact({ flag }: FlagCardInput): FlagFact | null {

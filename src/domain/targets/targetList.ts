@@ -20,6 +20,11 @@ export function loginHost(target: Target): string | null {
   return target.kind === "ssh" || target.kind === "slurm" ? target.host : null;
 }
 
+/** Whether a target starts runs of several seeds at once, as one job array. */
+export function startsTogether({ kind }: Pick<Target, "kind">): boolean {
+  return kind === "slurm";
+}
+
 /** The stages that run on a target, in the order of the chain. */
 export function stagesOn(pipeline: Pick<Pipeline, "stages">, target: string): string[] {
   return pipeline.stages.filter(({ on }) => on === target).map(({ id }) => id);

@@ -47,11 +47,11 @@ async function check(host: ConfirmHost, { view, pipeline, plan }: Flagged, promp
     token.onCancellationRequested(() => abort.abort());
     return host.confirmer.confirm(pipeline, plan, prompts, most, { ...options, signal: abort.signal });
   });
-  if (result.n > 0) await host.model.checked.keep(plan, result);
+  await host.model.refresh();
   const say = result.confirmed ? vscode.window.showWarningMessage : vscode.window.showInformationMessage;
   const show = t("Show Token Drift");
   // With a button it is shown whole, and not cut off after a line.
-  void say(confirmationText(plan, result), show).then((answer) => (answer === show ? vscode.commands.executeCommand("seesaw.showDrift" satisfies CommandId, { file: view.uri.fsPath, stage: plan.run.stage, run: plan.run.id, skill: plan.skill } satisfies NodeTarget) : undefined));
+  void say(confirmationText({ ...plan, stage: plan.run.stage }, result), show).then((answer) => (answer === show ? vscode.commands.executeCommand("seesaw.showDrift" satisfies CommandId, { file: view.uri.fsPath, stage: plan.run.stage, run: plan.run.id, skill: plan.skill } satisfies NodeTarget) : undefined));
 }
 
 interface Flagged {

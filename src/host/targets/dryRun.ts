@@ -18,13 +18,13 @@ export async function chooseDryRun(host: RunCommandHost, called?: NodeTarget): P
 }
 
 /** Asks what starting a stage would do, and shows it as a page to read: commands, files, job script. Nothing is started or copied. */
-export async function showDryRun(host: Omit<RunCommandHost, "showDryRun">, pages: TextPages, { view, pipeline, stage }: ChosenStage): Promise<void> {
+export async function showDryRun(host: Omit<RunCommandHost, "showDryRun">, pages: TextPages, { view, pipeline, stage, seeds }: ChosenStage): Promise<void> {
   const title = t("Looking up what running {0} would do", stage.id);
   try {
     const description = await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title, cancellable: true }, async (_report, token) => {
       const abort = new AbortController();
       token.onCancellationRequested(() => abort.abort());
-      return host.launcher.describeStage(pipeline, view.diagnostics, stage.id, { ...(await host.startOptions(view)), signal: abort.signal });
+      return host.launcher.describeStage(pipeline, view.diagnostics, stage.id, { ...(await host.startOptions(view)), signal: abort.signal }, seeds);
     });
     const target = pipeline.targets.find(({ id }) => id === stage.on);
     const place = target === undefined || target.kind === "local" ? t("this machine") : `${target.id} (${targetAddress(target)})`;

@@ -4,8 +4,8 @@ import type { ViewId } from "../../ids.ts";
 import type { TargetReport } from "../../protocol/remote.ts";
 import { AppError, messageOf } from "../../util/errors.ts";
 import type { Log } from "../../util/log.ts";
+import { NodeTree } from "../nodeTree.ts";
 import type { StageNode } from "../stageNodes.ts";
-import { treeItem } from "../treeItem.ts";
 import type { PipelineView, WorkspaceModel } from "../workspaceModel.ts";
 import { targetNodes, type TargetState } from "./targetNodes.ts";
 
@@ -22,23 +22,19 @@ const viewId = "seesaw.targets" satisfies ViewId;
  * The Targets view. It contacts nothing before the person opens it or asks, each target once, and never anything in a
  * workspace that is not trusted. A target that is changed in seesaw.yaml is not checked by itself: half an address is one too.
  */
-export class TargetsTree implements vscode.TreeDataProvider<StageNode>, vscode.Disposable {
-  private readonly changed = new vscode.EventEmitter<void>();
-  readonly onDidChangeTreeData = this.changed.event;
+export class TargetsTree extends NodeTree {
   private readonly subscriptions: vscode.Disposable[];
   private readonly host: TargetsHost;
   private readonly states = new Map<string, TargetState>();
   private readonly checks = new Map<string, Promise<void>>();
   private readonly abort = new AbortController();
   private opened = false;
-  private nodes: StageNode[] = [];
-  private shown = "";
 
   constructor(host: TargetsHost) {
+    super();
     this.host = host;
     const view = vscode.window.createTreeView<StageNode>(viewId, { treeDataProvider: this, showCollapseAll: true });
     this.subscriptions = [
-      this.changed,
       view,
       view.onDidChangeVisibility(({ visible }) => visible && this.open()),
       host.model.onDidChange(() => {
@@ -50,14 +46,6 @@ export class TargetsTree implements vscode.TreeDataProvider<StageNode>, vscode.D
         if (view.visible) this.open();
       }),
     ];
-  }
-
-  getChildren(parent?: StageNode): StageNode[] {
-    return parent?.children ?? this.nodes;
-  }
-
-  getTreeItem(node: StageNode): vscode.TreeItem {
-    return treeItem(node);
   }
 
   /** What was found out about a target, as it stands in seesaw.yaml now. */
@@ -74,9 +62,10 @@ export class TargetsTree implements vscode.TreeDataProvider<StageNode>, vscode.D
     await vscode.window.withProgress({ location: { viewId } }, () => Promise.all(asked.map(({ view, target }) => this.checkOne(view, target))));
   }
 
-  dispose(): void {
+  override dispose(): void {
     this.abort.abort();
     for (const item of this.subscriptions) item.dispose();
+    super.dispose();
   }
 
   /** The person sees the view for the first time, or something in it that is there since. */
@@ -111,11 +100,7 @@ export class TargetsTree implements vscode.TreeDataProvider<StageNode>, vscode.D
 
   private update(): void {
     const views = this.host.model.views();
-    this.nodes = targetNodes(views, (file, id) => this.state(file, id), Date.now() / 1000, this.host.trusted());
-    const now = JSON.stringify(this.nodes);
-    if (now === this.shown) return;
-    this.shown = now;
-    this.changed.fire();
+    this.show(targetNodes(views, (file, id) => this.state(file, id), Date.now() / 1000, this.host.trusted()));
   }
 }
 

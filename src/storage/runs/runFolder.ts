@@ -11,6 +11,7 @@ import { AppError, messageOf } from "../../util/errors.ts";
 import { t } from "../../util/l10n.ts";
 import { JournalTail } from "./journalTail.ts";
 import { lookAtAttempt } from "./attemptFolder.ts";
+import { CheckedFlags } from "./checkedFlags.ts";
 
 /** A folder this young without a run.json is being written, in seconds. */
 const writingPatience = 5;
@@ -63,6 +64,7 @@ export class RunFolder {
   private readonly spec: Cached<RunSpec>;
   private readonly remote: Cached<RemoteFile>;
   private readonly mirror: Cached<MirrorFile | null>;
+  private readonly checked: CheckedFlags;
   private entries: Entries | null = null;
   /** A run that has ended, and when that was seen. */
   private over: { at: number; run: RunRecord } | null = null;
@@ -75,6 +77,7 @@ export class RunFolder {
     this.spec = new Cached(join(dir, "run.json"), parseRunSpec);
     this.remote = new Cached(join(dir, "remote.json"), parseRemoteFile);
     this.mirror = new Cached(join(dir, "mirror.json"), parseMirrorFile);
+    this.checked = new CheckedFlags(dir);
   }
 
   /**
@@ -83,10 +86,17 @@ export class RunFolder {
    */
   async read(now: number = Date.now() / 1000, patience = 0): Promise<RunRecord | UnreadableRun | null> {
     if (this.over !== null && performance.now() - this.over.at < patience) return this.over.run;
-    const run = await this.readNow(now);
+    const run = await this.withChecks(await this.readNow(now));
     const over = run !== null && "state" in run && run.state.reason !== null && run.state.remote?.complete !== false;
     this.over = over ? { at: performance.now(), run } : null;
     return run;
+  }
+
+  /** A check on further prompts is a person's, and comes after the run's end as well. */
+  private async withChecks<T extends RunRecord | UnreadableRun | null>(run: T): Promise<T> {
+    if (run === null || !("state" in run)) return run;
+    const checked = await this.checked.read();
+    return checked === null ? run : { ...run, checked };
   }
 
   private async readNow(now: number): Promise<RunRecord | UnreadableRun | null> {

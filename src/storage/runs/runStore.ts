@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { FlagChecks } from "../../domain/run/checkedFlag.ts";
 import type { RunState } from "../../domain/run/runState.ts";
 import type { RunSpec } from "../../protocol/runSpec.ts";
 
@@ -9,6 +10,8 @@ export interface RunRecord {
   stage: string;
   spec: RunSpec;
   state: RunState;
+  /** What a person had checked on further prompts; absent: nothing. */
+  checked?: FlagChecks;
 }
 
 /** A run folder that cannot be shown, and the sentence that says why (newer schema, damaged run.json …). */

@@ -1,4 +1,5 @@
 import { watch, type FSWatcher } from "node:fs";
+import type { FlagChecks } from "../../domain/run/checkedFlag.ts";
 import type { RemoteState } from "../../domain/run/runState.ts";
 import type { RunListing } from "./runStore.ts";
 
@@ -80,8 +81,12 @@ export function watchRuns(folder: string, list: () => Promise<RunListing>, onCha
 
 /** Differs whenever something a person sees of the runs differs. */
 function signature(listing: RunListing): string {
-  const runs = listing.runs.map(({ id, state }) => `${id} ${state.attempt} ${state.lastSeq} ${state.status} ${state.badLines} ${state.missingSeqs.length}${remoteMark(state.remote)}`);
+  const runs = listing.runs.map(({ id, state, checked }) => `${id} ${state.attempt} ${state.lastSeq} ${state.status} ${state.badLines} ${state.missingSeqs.length}${remoteMark(state.remote)}${checkedMark(checked)}`);
   return [...runs, ...listing.unreadable.map((run) => `${run.id} ${run.message}`)].join("\n");
+}
+
+function checkedMark(checked: FlagChecks | undefined): string {
+  return [...(checked ?? [])].map(([skill, check]) => ` ${skill} ${"problem" in check ? check.problem : `${check.t} ${check.step} ${check.found.n} ${check.found.p}`}`).join("");
 }
 
 /** Not when the target was heard last: that changes all the time and is shown by nobody who waits for changes. */

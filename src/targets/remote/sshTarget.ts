@@ -95,7 +95,7 @@ export class SshTarget implements RemoteTarget {
   }
 
   probe(run: RemoteFile, attempt: number, signal?: AbortSignal): Promise<AttemptProbe> {
-    return this.ask(run, attempt, "probe", signal);
+    return this.runs.ask(run, attempt, "probe", [], signal);
   }
 
   follow(run: RemoteFile, known: MirrorFile["files"], onFrame: (frame: StationFrame) => Promise<void> | void, signal: AbortSignal): Promise<void> {
@@ -103,11 +103,11 @@ export class SshTarget implements RemoteTarget {
   }
 
   async stop(run: RemoteFile, attempt: number, signal?: AbortSignal): Promise<void> {
-    await this.ask(run, attempt, "cancel", signal);
+    await this.runs.ask(run, attempt, "cancel", [], signal);
   }
 
   reap(run: RemoteFile, attempt: number, signal?: AbortSignal): Promise<AttemptProbe> {
-    return this.ask(run, attempt, "reap", signal);
+    return this.runs.ask(run, attempt, "reap", [], signal);
   }
 
   fetch(run: RemoteFile, relative: string, local: string, progress: Progress, signal?: AbortSignal): Promise<void> {
@@ -125,12 +125,6 @@ export class SshTarget implements RemoteTarget {
   /** The shared connection stays for other windows, and ends by itself when nobody has used it for a while. */
   dispose(): void {
     this.runs.dispose();
-  }
-
-  private async ask(run: RemoteFile, attempt: number, verb: "probe" | "cancel" | "reap", signal?: AbortSignal): Promise<AttemptProbe> {
-    const { probe } = await this.runs.agent(run, attempt, verb, [], signal);
-    if (probe === null) throw new AppError("not-found", t("{0} is not on {1}: it was moved or removed there.", `${run.dir}/${attemptName(attempt)}`, this.address));
-    return probe;
   }
 
   private job(run: RemoteFile, attempt: number, nonce: string): JobRef {

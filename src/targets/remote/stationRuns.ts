@@ -128,6 +128,13 @@ export class StationRuns {
     return { code: found["code"] as number | null, probe, nonce: found["nonce"] as string | null };
   }
 
+  /** What the agent tells of an attempt that was begun. AppError("not-found") where its folder is gone. */
+  async ask(run: Pick<RemoteFile, "dir" | "runner">, attempt: number, verb: "probe" | "cancel" | "reap", args: string[], signal?: AbortSignal): Promise<AttemptProbe> {
+    const { probe } = await this.agent(run, attempt, verb, args, signal);
+    if (probe === null) throw new AppError("not-found", t("{0} is not on {1}: it was moved or removed there.", `${run.dir}/${attemptName(attempt)}`, this.station.name));
+    return probe;
+  }
+
   /** Until the run's end or the signal. Throws on a cut link; what was passed on before it need not be sent again. */
   async follow(run: Pick<RemoteFile, "dir" | "runner">, known: MirrorFile["files"], onFrame: (frame: StationFrame) => Promise<void> | void, signal: AbortSignal): Promise<void> {
     const files = { ...known };

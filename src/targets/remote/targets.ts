@@ -12,6 +12,8 @@ export interface AdapterDeps {
   log: Log;
   /** The token of a Ray cluster, asked for at every use, so that a new one counts at once; null: none. Never written anywhere. */
   token(settings: RaySettings): Promise<string | null>;
+  /** Whether the editor we run in finds the proxy of every request, asked for at every use; default: no, the environment names it. */
+  editorFindsProxies?: (() => boolean) | undefined;
 }
 
 /** The token that the command line's environment holds. */

@@ -1,16 +1,22 @@
 import assert from "node:assert/strict";
-import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before } from "node:test";
+import { after, before, test } from "node:test";
 import { buildChain } from "../../../src/domain/run/chain.ts";
 import type { RunSpec } from "../../../src/protocol/runSpec.ts";
+import { acrossNodes, arrayList, arrayListText, batchScript, jobFile, sbatchArgv, type BatchJob } from "../../../src/targets/remote/slurm/batchScript.ts";
 import { AppError } from "../../../src/util/errors.ts";
-import { Lab, type FakeTraining } from "../shared/lab.ts";
+import { fault } from "../shared/fault.ts";
+import { Lab, python, type FakeTraining } from "../shared/lab.ts";
+import { repo } from "../shared/leftovers.ts";
+import { SshLab, noSshd } from "../shared/sshd.ts";
 import { SlurmCluster } from "./cluster.ts";
 import { instead } from "./instead.ts";
 import { slurmFaults } from "./slurmFault.ts";
 
 // One stage with several seeds: one job array of a real Slurm, and each of its tasks a run that is looked after by itself.
+const lacks = await noSshd();
+if (lacks !== null) console.log(`!!! LEFT OUT: arrays behind ssh: ${lacks}`);
 let cluster: SlurmCluster;
 before(async () => void (cluster = await SlurmCluster.start()));
 after(() => cluster.stop());
@@ -154,3 +160,84 @@ slurm("refused: nothing is left of any of its runs", async (lab, { nothingStarte
   assert.deepEqual(readdirSync(join(lab.root, ".seesaw/runs")).filter((name) => name.includes("math-")), []);
   await nothingStarted(lab);
 }, { resources: { partition: "nope" } });
+
+fault("slurm", "array: behind ssh, seen by two windows: one is stopped while all wait, one while it runs", async ({ judge }) => {
+  const ssh = await SshLab.open();
+  await ssh.server("lo");
+  const login = join(cluster.dir, "python");
+  writeFileSync(login, `#!/bin/sh\nSLURM_CONF=${cluster.dir}/slurm.conf SEESAW_TEST_SLURM=${cluster.dir} exec ${python} "$@"\n`);
+  chmodSync(login, 0o755);
+  const lab = Lab.open({ kind: "slurm", host: "lo", python: login, resources: { partition: "low", gpus: 1 } });
+  try {
+    const others = await cluster.fill();
+    const { ids } = await start(lab, [3, 0, 1, 2], { open: true, save: 2 }, 2);
+    const [first = "", second = "", third = "", fourth = ""] = ids;
+    const array = jobOf(lab, first).replace(/_.*/, "");
+    assert.deepEqual([await arraysOf(lab, first), ids.map((id) => jobOf(lab, id))], [[array], [0, 1, 2, 3].map((task) => `${array}_${task}`)]);
+    // A window here, and one that is a process of its own: whichever holds a run's lease, both see the same.
+    await lab.window();
+    await lab.host();
+    for (const id of ids) await lab.until(id, "queued", ({ state }) => state.status === "queued" && state.remote?.word?.state === "queued", patience);
+    await lab.stop(second);
+    await judge(lab, second, { status: "cancelled", reason: "scheduler", attempts: 0, compare: false, seconds: patience });
+    for (const id of [first, third, fourth]) assert.equal((await lab.run(id)).state.status, "queued", "the others wait on");
+    await cluster.ok(["scancel", others]);
+    for (const id of [first, third]) await lab.untilStep(id, 4, patience);
+    assert.equal(await cluster.job(`${array}_3`, "JobState"), "PENDING", "two at once");
+    await lab.stop(first);
+    const stopped = await judge(lab, first, { status: "cancelled", seconds: patience });
+    assert.equal(stopped.state.checkpoints.at(-1)?.step, stopped.state.step, "saved before it ended");
+    await lab.untilStep(fourth, 1, patience);
+    assert.equal((await lab.run(third)).state.status, "running");
+    for (const id of [third, fourth]) lab.finish(id);
+    for (const id of [third, fourth]) await judge(lab, id, { status: "done", seconds: patience });
+    assert.equal((await lab.run(third)).state.remote?.address, "lo (Slurm)");
+  } finally {
+    await cluster.clear();
+    await lab.close();
+    await ssh.close();
+  }
+}, { skip: lacks, timeout: 600_000 });
+
+slurm("each task on two nodes: one is stopped alone, a lost node starts the other again", async (lab, { judge }) => {
+  const { ids } = await start(lab, [0, 1], { open: true, save: 2 });
+  const [first = "", second = ""] = ids;
+  await lab.window();
+  for (const id of ids) await lab.untilStep(id, 4, patience);
+  for (const id of ids) assert.equal(await cluster.job(jobOf(lab, id), "NodeList"), "n[1-2]");
+  await lab.stop(first);
+  await judge(lab, first, { status: "cancelled", seconds: patience });
+  assert.equal(await cluster.job(jobOf(lab, second), "JobState"), "RUNNING");
+  await cluster.end("slurmd-n2", "SIGKILL");
+  await cluster.ok(["scontrol", "update", "nodename=n2", "state=down", "reason=test"]);
+  await lab.until(second, "back in the queue", ({ state }) => state.status === "queued", patience);
+  await cluster.startNode("n2");
+  await cluster.hurry(jobOf(lab, second));
+  await lab.until(second, "running again", ({ state }) => state.status === "running" && state.attempt === 2, patience);
+  lab.finish(second);
+  await judge(lab, second, { status: "done", attempts: 2, seconds: patience });
+}, { resources: { partition: "low", nodes: 2, gpus: 1, cpus: 1 } });
+
+test("slurm: array: two torchruns on the same two nodes at once, whose processes meet their own only", { timeout: 400_000 }, async () => {
+  const runs = ["one", "two"].map((name) => join(cluster.dir, "meet", name));
+  const array = { dir: join(cluster.dir, "meet", "array"), name: "seesaw-meet", nonce: "0123456789abcdef", runs, limit: null };
+  const job: BatchJob = { run: "one", attempt: 1, nonce: "0123456789abcdef_0", dir: runs[0] ?? "", runner: join(repo, "runner"), python, resources: { nodes: 2, gpus: 1, cpus: 1 }, array };
+  for (const [task, dir] of runs.entries()) {
+    mkdirSync(join(dir, "attempt-0001"), { recursive: true });
+    const argv = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1", join(import.meta.dirname, "ranks.py"), dir];
+    const spec = { v: 1, nonce: `${array.nonce}_${task}`, argv: acrossNodes(argv, { kind: "torchrun", processes: 1 }, job.resources), cwd: dir, env: { OMP_NUM_THREADS: "1" }, epoch: 1, grace_s: 20, beat_s: 1, fate: true, run: ".." };
+    writeFileSync(join(dir, "attempt-0001/spec.json"), JSON.stringify(spec));
+  }
+  mkdirSync(array.dir, { recursive: true });
+  writeFileSync(arrayList(array), arrayListText(array));
+  writeFileSync(jobFile(job), batchScript(job));
+  const id = await cluster.ok(sbatchArgv(job));
+  for (const [task, dir] of runs.entries()) {
+    const ended = await cluster.waitFor(`${id}_${task}`, ["COMPLETED", "FAILED", "CANCELLED"], 300);
+    const log = readFileSync(join(dir, "out.log"), "utf8");
+    assert.equal(ended, "COMPLETED", log);
+    const ranks = readFileSync(join(dir, "ranks"), "utf8");
+    assert.deepEqual(ranks.trim().split("\n").map((line) => line.replace(/ on n\d/, "")).sort(), ["0 of 2: 3", "1 of 2: 3"]);
+    assert.deepEqual([...new Set(ranks.match(/n\d/g))].sort(), ["n1", "n2"], "one on each node");
+  }
+});

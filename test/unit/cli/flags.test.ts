@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -69,4 +69,27 @@ test("a confirmation is refused with a reason before anything is started", async
     assert.equal(found.code, code, `${args.join(" ")}: ${found.stderr}`);
     assert.match(found.stderr, words);
   }
+});
+
+test("what was checked on further prompts, here or in the editor, stands with the flag and in the status", async () => {
+  const folder = join(box, ".seesaw", "runs", String(ids["search"]), "checked");
+  mkdirSync(folder);
+  const put = (text: string): void => writeFileSync(join(folder, "math.json"), text);
+  const whole = readFileSync(join(repo, "test/fixtures/protocol/checked/math.json"), "utf8");
+  put(whole);
+  assert.match((await cli()).stdout, /Checked again: The loss of math is confirmed: 96\.9 % at the start of search/);
+  const { flags } = JSON.parse((await cli("--json")).stdout) as { flags: { skill: string; state: string; facts: { id: string; text: string }[] }[] };
+  assert.match(flags.findLast(({ skill, state }) => skill === "math" && state === "confirmed")?.facts.find(({ id }) => id === "checked")?.text ?? "", /^The loss of math is confirmed/);
+  const status = (...args: string[]): Promise<RunResult> => bundled.run(box, ["status", "--no-refresh", ...args]);
+  assert.match((await status()).stderr, /search, checked again: The loss of math is confirmed: 96\.9 %/);
+  const { runs } = JSON.parse((await status("--json")).stdout) as { runs: { stage: string; checked: object[] }[] };
+  assert.deepEqual(runs.map(({ stage, checked }) => [stage, checked.length]).sort(), [["math", 0], ["search", 1]]);
+  for (const [text, words] of [["{", /is damaged, so what was checked is not known/], [whole.replace('"v": 1', '"v": 2'), /has format 2; this Seesaw reads format 1\. Update Seesaw/]] as const) {
+    put(text);
+    const [said, state] = [await cli(), await status()];
+    assert.deepEqual([said.code, state.code], [0, 0]);
+    assert.match(said.stdout, new RegExp(`Checked again: checked/math\\.json of run search-\\S+ ${words.source}`));
+    assert.match(state.stderr, words);
+  }
+  rmSync(folder, { recursive: true });
 });

@@ -169,6 +169,17 @@ test("--seeds runs the stage with each seed, beside the chain; status tells them
   assert.match((await cli("run", "a", "--resume", "--seeds", "2")).stderr, /The newest run of `a` with seed 2, a-\S+, is finished/);
 });
 
+test("--seeds on a terminal: a second Ctrl-C stops every run that has started, and no other begins", { timeout: 120_000 }, async () => {
+  await box.pipeline({ steps: 200 });
+  const ended = await run(["python3", join(import.meta.dirname, "terminal.py"), "seed 5 1", "Press Ctrl-C again", "--", ...argv("run", "a", "--seeds", "0,5,7%2")], { cwd: box.root, env: { ...env(), TERM: "xterm" }, timeout: 90_000 });
+  const { code, output } = JSON.parse(ended.stdout) as { code: number; output: string };
+  assert.equal(code, 130, output);
+  assert.match(output, /2 runs of a go on without this window \(a-\S+, a-\S+\); seeds that had not started do not start\. `seesaw stop RUN` stops one, `seesaw stop --all` all that runs\./);
+  assert.match(output, /Press Ctrl-C again now to stop them as well\./);
+  assert.match(output, /Stopped: a-\S+ \(cancelled\), a-\S+ \(cancelled\)\./);
+  assert.deepEqual((await box.services.runs.list(box.root)).runs.map(({ spec, state }) => [spec.seed, state.status]), [[5, "cancelled"], [0, "cancelled"]]);
+});
+
 test("--dry-run --seeds shows the job array word for word, and asks nobody", { timeout: 120_000 }, async () => {
   await box.pipeline();
   const file = join(box.root, "seesaw.yaml");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { stageDetail, commandText, type StagePreview } from "../../../src/host/stageDetail.ts";
+import { stageDetail, commandText, seedLines, type StagePreview } from "../../../src/host/stageDetail.ts";
 import { makeView } from "./views.ts";
 
 const [math] = makeView().pipeline!.stages;
@@ -47,6 +47,24 @@ test("a command of the person's own is shown as it is written, with where it run
   const line = stageDetail({ ...preview, stage: { ...math!, recipe: "command", options: { run: "bash run.sh && echo $HOME", cwd: "/elsewhere" } } });
   assert.match(line, /That runs your own shell line in \/elsewhere:\nbash run\.sh && echo \$HOME\n/);
   assert.doesNotMatch(stageDetail(preview), /your own/);
+});
+
+test("several seeds: which get a run, which do not and why, and that they stand beside the chain", () => {
+  const seeds = { run: [1, 2, 3, 9], limit: 2, upToDate: [{ seed: 0, id: "math-0" }], running: [{ seed: 4, id: "math-4" }], fileSeed: 0 };
+  const text = stageDetail({ ...preview, seeds, place: { target: "cluster", address: "login1 (Slurm)", dir: "~/seesaw" } });
+  assert.deepEqual(text.split("\n").slice(0, 8), [
+    "One job array of 4 tasks, for each seed a run of its own: 1–3, 9. At most 2 at once.",
+    "Seed 0 is up to date (math-0): it is not run again.",
+    "Seed 4 runs already (math-4).",
+    "Runs with another seed than the file's (0) stand beside the chain: the next stage does not start from them.",
+    "",
+    "What follows holds for each run.",
+    "",
+    "Runs on cluster: login1 (Slurm).",
+  ]);
+  assert.deepEqual(seedLines({ run: [0], limit: null, upToDate: [], running: [], fileSeed: 0 }), ["One run, with seed 0."]);
+  assert.doesNotMatch(seedLines({ ...seeds, limit: 9 }).join(), /At most/);
+  assert.deepEqual(seedLines({ ...seeds, run: [] }).length, 2, "only why there is nothing to start");
 });
 
 test("on another machine the question says where, what is copied there, and what comes back", () => {

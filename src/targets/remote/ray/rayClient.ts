@@ -1,10 +1,12 @@
 import http from "node:http";
 import https from "node:https";
+import { isIP } from "node:net";
+import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import { AppError } from "../../../util/errors.ts";
 import { t } from "../../../util/l10n.ts";
 import { answerError, connectionError, lastLine, noAgent, RayError } from "./rayErrors.ts";
 import type { RayPackage } from "./rayPackage.ts";
-import { proxyDown, proxyLogin, wayTo, type Way } from "./rayProxy.ts";
+import { editorsProxyDown, editorsWay, namedProxy, proxyDown, proxyLogin, wayTo, type Way } from "./rayProxy.ts";
 
 /** A job as Ray tells of it. */
 export interface RayJob {
@@ -42,6 +44,14 @@ export interface RayNode {
 export interface Answer {
   status: number;
   text: string;
+  /** The proxy that may have answered instead; null: none. */
+  by: string | null;
+}
+
+/** What a request or a websocket is opened with. */
+interface Opening {
+  agent: http.Agent | undefined;
+  checkServerIdentity?: (name: string, certificate: PeerCertificate) => Error | undefined;
 }
 
 interface Ask {
@@ -54,6 +64,13 @@ interface Ask {
   allow?: readonly number[];
 }
 
+interface Exchange {
+  headers: Record<string, string>;
+  bytes: Uint8Array | undefined;
+  timeout: number;
+  signal: AbortSignal | undefined;
+}
+
 const silenceMs = 30_000;
 /** The head's own job agent may be a few seconds behind its dashboard. */
 const submitMs = 60_000;
@@ -62,23 +79,26 @@ export const ended = (job: RayJob): boolean => job.status === "SUCCEEDED" || job
 
 /**
  * Ray's Jobs API. Through node:http, because Ray refuses whatever looks like a browser, and `fetch` does. The token goes into
- * one header and nowhere else. Proxies come from the environment, certificates are always checked.
+ * one header and nowhere else. Proxies come from the environment or, in an editor that finds them, from there; certificates are
+ * always checked.
  */
 export class RayClient {
   readonly address: string;
   private readonly env: NodeJS.ProcessEnv;
-  private found: Way | null = null;
+  private own: Way | null = null;
   private readonly token: () => Promise<string | null>;
+  private readonly editorFindsProxies: () => boolean;
 
-  constructor(address: string, token: () => Promise<string | null>, env: NodeJS.ProcessEnv = process.env) {
+  constructor(address: string, token: () => Promise<string | null>, env: NodeJS.ProcessEnv = process.env, editorFindsProxies: () => boolean = () => false) {
     this.address = address;
     this.token = token;
     this.env = env;
+    this.editorFindsProxies = editorFindsProxies;
   }
 
   /** RayError where the environment names a proxy that cannot be one. */
   private get way(): Way {
-    return (this.found ??= wayTo(this.address, this.env));
+    return this.editorFindsProxies() ? editorsWay : (this.own ??= wayTo(this.address, this.env));
   }
 
   async version(signal?: AbortSignal): Promise<string> {
@@ -149,13 +169,20 @@ export class RayClient {
   }
 
   /** What a websocket is opened with. */
-  async socket(id: string): Promise<{ url: string; headers: Record<string, string>; agent: http.Agent }> {
-    return { url: `${this.address.replace(/^http/, "ws")}${jobPath(id)}/logs/tail`, headers: await this.headers(), agent: this.way.tunnel };
+  async socket(id: string): Promise<{ url: string; headers: Record<string, string> } & Opening> {
+    return { url: `${this.address.replace(/^http/, "ws")}${jobPath(id)}/logs/tail`, headers: await this.headers(), ...this.opening(this.way.tunnel) };
   }
 
   dispose(): void {
-    this.found?.agent.destroy();
-    this.found?.tunnel.destroy();
+    this.own?.agent?.destroy();
+    this.own?.tunnel?.destroy();
+  }
+
+  private opening(agent: http.Agent | undefined): Opening {
+    const host = new URL(this.address).hostname.replace(/^\[|\]$/g, "");
+    if (agent !== undefined || isIP(host) === 0) return { agent };
+    // Behind a proxy VS Code's agent would hold the certificate of a bare address against `localhost`. (Node keeps no such connection.)
+    return { agent, checkServerIdentity: (_name, certificate) => checkServerIdentity(host, certificate) };
   }
 
   private async headers(): Promise<Record<string, string>> {
@@ -166,15 +193,15 @@ export class RayClient {
   private async ask(method: string, path: string, what: string, { body, json, timeout = silenceMs, signal, allow = [] }: Ask): Promise<Answer> {
     const bytes = json === undefined ? body : Buffer.from(JSON.stringify(json));
     const token = await this.token();
-    const { proxy, before, headers: forProxy } = this.way;
+    const { way } = this;
     const headers = {
-      ...forProxy,
+      ...way.headers,
       accept: "application/json",
       ...(token !== null && { authorization: `Bearer ${token}` }),
       ...(json !== undefined && { "content-type": "application/json" }),
       ...(bytes !== undefined && { "content-length": String(bytes.length) }),
     };
-    const exchange = (): Promise<Answer> => this.exchange(method, path, headers, bytes, timeout, signal);
+    const exchange = (): Promise<Answer> => this.exchange(way, method, path, { headers, bytes, timeout, signal });
     let answer: Answer;
     try {
       // A connection that was kept may have been closed there in this moment. All our requests may be made twice.
@@ -182,25 +209,43 @@ export class RayClient {
     } catch (error) {
       if (signal?.aborted) throw new AppError("cancelled", t("The question to {0} was stopped: cancelled.", this.address), { cause: error });
       if (error instanceof RayError) throw error;
-      throw proxy !== null && before !== "" ? proxyDown(this.address, proxy, error) : connectionError(this.address, error);
+      if (way.proxy !== null && (way.before !== "" || (error as { unopened?: boolean }).unopened === true)) throw proxyDown(this.address, way.proxy, error);
+      throw editorsProxyDown(this.address, error) ?? connectionError(this.address, error);
     }
     if (answer.status === 407) throw proxyLogin(this.address, 407);
-    if (answer.status === 403 && before !== "") throw new RayError("refused", t("{0} refuses the token, or the proxy {1} does not let you go there: set the right token with the command \"Seesaw: Set Ray Token\", or in SEESAW_RAY_TOKEN, or put {0} into NO_PROXY.", this.address, proxy ?? ""), 403);
+    if (answer.status === 403 && answer.by !== null) throw new RayError("refused", t("{0} refuses the token, or the proxy {1} does not let you go there: set the right token with the command \"Seesaw: Set Ray Token\", or in SEESAW_RAY_TOKEN, or put {0} into NO_PROXY (in VS Code: `http.noProxy`).", this.address, answer.by), 403);
     if (answer.status !== 200 && !allow.includes(answer.status)) throw answerError(this.address, what, answer.status, answer.text, token);
     return answer;
   }
 
-  private exchange(method: string, path: string, headers: Record<string, string>, bytes: Uint8Array | undefined, timeout: number, signal?: AbortSignal): Promise<Answer> {
+  private exchange(way: Way, method: string, path: string, { headers, bytes, timeout, signal }: Exchange): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const ask = this.address.startsWith("https:") ? https.request : http.request;
-      const { agent, before } = this.way;
-      const request = ask(`${this.address}${path}`, { method, headers, agent, timeout, ...(before !== "" && { path: `${before}${path}` }), ...(signal !== undefined && { signal }) }, (answer) => {
+      let by = way.before === "" ? null : way.proxy;
+      const request = ask(`${this.address}${path}`, { method, headers, ...this.opening(way.agent), timeout, ...(way.before !== "" && { path: `${way.before}${path}` }), ...(signal !== undefined && { signal }) }, (answer) => {
         const chunks: Buffer[] = [];
         answer.on("data", (chunk: Buffer) => chunks.push(chunk));
         answer.on("error", reject);
-        answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString("utf8") }));
+        answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString("utf8"), by }));
       });
-      request.on("timeout", () => request.destroy(Object.assign(new Error("timeout"), { code: "ETIMEDOUT" })));
+      // While a proxy is still being asked there is no socket: none that could be silent, and destroying the request tells nobody.
+      const giveUp = (): void => {
+        const error = Object.assign(new Error("timeout"), { code: "ETIMEDOUT", unopened: request.socket === null });
+        opened();
+        reject(error);
+        request.destroy(error);
+      };
+      const opening = setTimeout(giveUp, timeout);
+      const opened = (): void => {
+        clearTimeout(opening);
+        signal?.removeEventListener("abort", giveUp);
+      };
+      if (signal?.aborted) giveUp();
+      else signal?.addEventListener("abort", giveUp, { once: true });
+      request.once("socket", opened);
+      request.once("close", opened);
+      request.on("proxy", ({ proxy }: { proxy?: unknown }) => (by = namedProxy(proxy))); // VS Code's agents say so
+      request.on("timeout", giveUp);
       request.on("error", (error: NodeJS.ErrnoException) => reject(Object.assign(error, { reused: request.reusedSocket && (error.code === "ECONNRESET" || error.code === "EPIPE") })));
       request.end(bytes);
     });

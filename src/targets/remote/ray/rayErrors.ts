@@ -55,8 +55,6 @@ export function answerError(address: string, what: string, status: number, text:
     case 307:
     case 308:
       return made("login", t("{0} sends to another page, most likely one to log in: use an address that leads to the Ray dashboard itself, or a token.", address));
-    case 407:
-      return made("refused", t("The proxy between here and {0} asks for a login: put it into HTTPS_PROXY, or {0} into NO_PROXY.", address));
     case 404:
       return made("no-scheduler", t("{0} answers, but has no Jobs API: it is no Ray dashboard, or Ray was installed without it (`pip install \"ray[default]\"`).", address));
     case 413:

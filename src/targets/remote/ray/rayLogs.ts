@@ -56,9 +56,9 @@ export async function followLog(client: RayClient, id: string, onText: (text: st
 
 /** One websocket, until it ends or nothing comes any more. "refused": there was none. */
 async function stream(client: RayClient, id: string, take: (text: string) => Promise<void>, { signal, idleMs = 10_000, enough }: LogOptions): Promise<"ended" | "refused"> {
-  const { url, headers, agent } = await client.socket(id);
+  const { url, ...opening } = await client.socket(id);
   return new Promise((resolve, reject) => {
-    const socket = new WebSocket(url, { perMessageDeflate: false, headers, agent, handshakeTimeout: 15_000, maxPayload: 64 << 20 });
+    const socket = new WebSocket(url, { perMessageDeflate: false, ...opening, handshakeTimeout: 15_000, maxPayload: 64 << 20 });
     let timer: NodeJS.Timeout | undefined;
     let working = Promise.resolve();
     let opened = false;

@@ -2,29 +2,38 @@ import http from "node:http";
 import https from "node:https";
 import { BlockList, connect, isIP, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { connect as connectTls } from "node:tls";
+import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import { t } from "../../../util/l10n.ts";
 import { RayError } from "./rayErrors.ts";
 
 /**
  * The proxy of HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, with every Node: only the newest ones look at these variables
- * themselves. What they hold may be a password, so only host and port of it are ever shown.
+ * themselves. What they hold may be a password, so only host and port of it are ever shown. The agents are our own:
+ * https-proxy-agent 9 holds the certificate of `https://10.1.2.3` against `localhost`, and waits for ever for a proxy that says
+ * nothing; http-proxy-agent prints the token where DEBUG is set; proxy-from-env 2 knows no networks, and speaks TLS to `proxy:3128`.
  */
 
 const silenceMs = 30_000;
 
 /** How a cluster is reached. */
 export interface Way {
-  /** Of requests. */
-  agent: http.Agent;
+  /** Of requests; undefined: whoever runs us gives one. */
+  agent: http.Agent | undefined;
   /** Of websockets, which no proxy passes on by itself. */
-  tunnel: http.Agent;
+  tunnel: http.Agent | undefined;
   /** What a request line begins with: a proxy wants the whole address there. */
   before: string;
   headers: Record<string, string>;
   /** `proxy:3128`; null: none is in between. */
   proxy: string | null;
 }
+
+/**
+ * Where VS Code finds the proxy (`http.proxySupport`): in the extension host it puts agents of its own into every request, by
+ * `http.proxy`, `http.noProxy`, the environment and the system, read anew each time. What we added for a proxy of ours, its
+ * login above all, would reach whomever VS Code asks.
+ */
+export const editorsWay: Way = { agent: undefined, tunnel: undefined, before: "", headers: {}, proxy: null };
 
 /** RayError("other") where the variable holds no address of an HTTP proxy. */
 export function wayTo(address: string, env: NodeJS.ProcessEnv): Way {
@@ -152,10 +161,11 @@ class SecureTunnel extends https.Agent {
     this.proxy = proxy;
   }
 
-  override createConnection(_options: unknown, callback?: Done): null {
+  /** `options` hold what VS Code adds to every https request: the system's certificates. */
+  override createConnection(options: ConnectionOptions, callback?: Done): null {
     const { hostname } = new URL(this.address);
     throughProxy(this.address, this.proxy).then((socket) => {
-      const secure = connectTls({ socket, host: bare(hostname), ...(isIP(bare(hostname)) === 0 && { servername: hostname }) });
+      const secure = connectTls({ ...options, socket, host: bare(hostname), ...(isIP(bare(hostname)) === 0 && { servername: hostname }) });
       callback?.(null, secure);
     }, (error: Error) => callback?.(error, none));
     return null;
@@ -188,18 +198,30 @@ function throughProxy(address: string, proxy: URL): Promise<Socket> {
 function refusedBy(address: string, proxy: string, status: number): RayError {
   if (status === 407) return proxyLogin(address, status);
   if (status === 502 || status === 503 || status === 504) {
-    return new RayError("no-route", t("The proxy {1} found no way to {0} (status {2}): the head is down, or it should be reached without a proxy; then put it into NO_PROXY.", address, proxy, status), status);
+    return new RayError("no-route", t("The proxy {1} found no way to {0} (status {2}): the head is down, or it should be reached without a proxy; then put it into NO_PROXY (in VS Code: `http.noProxy`).", address, proxy, status), status);
   }
-  return new RayError("refused", t("The proxy {1} does not let you go to {0} (status {2}): put it into NO_PROXY if it can be reached without, or ask who runs the proxy.", address, proxy, status), status);
+  return new RayError("refused", t("The proxy {1} does not let you go to {0} (status {2}): put it into NO_PROXY (in VS Code: `http.noProxy`) if it can be reached without, or ask who runs the proxy.", address, proxy, status), status);
 }
 
 /** The proxy wants to know who asks. */
 export function proxyLogin(address: string, status: number): RayError {
-  return new RayError("refused", t("The proxy between here and {0} asks for a login: put it into HTTPS_PROXY, or {0} into NO_PROXY.", address), status);
+  return new RayError("refused", t("The proxy between here and {0} asks for a login: put it into HTTPS_PROXY (in VS Code: `http.proxy`), or {0} into NO_PROXY (`http.noProxy`).", address), status);
 }
 
 /** The proxy itself cannot be reached. */
 export function proxyDown(address: string, proxy: string, error: unknown): RayError {
   const why = (error as NodeJS.ErrnoException).code ?? String((error as Error).message);
-  return new RayError("no-route", t("The proxy {1}, over which {0} would be reached, does not answer ({2}): correct HTTP_PROXY or HTTPS_PROXY, or put {0} into NO_PROXY.", address, proxy, why), 0, { cause: error });
+  return new RayError("no-route", t("The proxy {1}, over which {0} would be reached, does not answer ({2}): correct HTTP_PROXY or HTTPS_PROXY (in VS Code: `http.proxy`), or put {0} into NO_PROXY (`http.noProxy`).", address, proxy, why), 0, { cause: error });
+}
+
+/** As `proxyDown`, where VS Code's own agent says so; null: it is something else. What it says may hold a password, and is not kept. */
+export function editorsProxyDown(address: string, error: unknown): RayError | null {
+  const [, where] = /socket connection to proxies: \w+ (?:\S*@)?([^\s;@]+)/.exec(String((error as Error).message)) ?? [];
+  return where === undefined ? null : proxyDown(address, where, new Error(t("no connection")));
+}
+
+/** The address of a proxy as VS Code's agents tell it with a request (`PROXY me:pw@proxy:3128`), without the login; null: none. */
+export function namedProxy(said: unknown): string | null {
+  const place = String(said ?? "").replace(/\/$/, "").replace(/^.*[\s/@]/, "");
+  return place === "" || place === "DIRECT" ? null : place;
 }

@@ -13,7 +13,7 @@ import { isTrouble } from "../stationErrors.ts";
 import { StationRuns, keepAccount } from "../stationRuns.ts";
 import type { AdapterDeps } from "../targets.ts";
 import { RayClient, ended, type RayJob, type RayJobRequest } from "./rayClient.ts";
-import { nodeFor, nodeOfRun, runKey } from "./rayNodes.ts";
+import { neededRuns, nodeFor, nodeOfRun, runKey } from "./rayNodes.ts";
 import { inputGroups, inputPackage, packageLimit, packageOf, tooLarge, type CarriedInput, type RayPackage } from "./rayPackage.ts";
 import { rayReport } from "./rayReport.ts";
 import { RayStation, uploadedRunner } from "./rayStation.ts";
@@ -44,7 +44,7 @@ export class RayTarget implements RemoteTarget {
     this.deps = deps;
     this.id = settings.id;
     this.address = settings.address;
-    this.client = new RayClient(settings.address, () => deps.token(settings), env);
+    this.client = new RayClient(settings.address, () => deps.token(settings), env, deps.editorFindsProxies);
   }
 
   async locate(signal?: AbortSignal): Promise<{ dir: string; python: string }> {
@@ -290,7 +290,7 @@ export class RayTarget implements RemoteTarget {
 function jobFile(plan: RemotePlan, inputs: readonly CarriedInput[]): object {
   const attempt = attemptDir(plan.remote, plan.attempt);
   const files = { "run.json": `${JSON.stringify(plan.spec, null, 1)}\n`, "spec.json": `${JSON.stringify({ ...plan.attemptSpec, fate: true }, null, 1)}\n` };
-  return { v: 1, runner: plan.remote.runner, run: plan.remote.dir, work: plan.attemptSpec.cwd || dirname(attempt), attempt: basename(attempt), inputs, files };
+  return { v: 1, runner: plan.remote.runner, run: plan.remote.dir, work: plan.attemptSpec.cwd || dirname(attempt), attempt: basename(attempt), needs: neededRuns(plan), inputs, files };
 }
 
 function jobOf(run: RemoteFile, attempt: number): JobRef {

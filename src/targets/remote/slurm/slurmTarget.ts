@@ -155,7 +155,7 @@ export class SlurmTarget implements RemoteTarget {
   }
 
   probe(run: RemoteFile, attempt: number, signal?: AbortSignal): Promise<AttemptProbe> {
-    return this.ask(run, attempt, "probe", [], signal);
+    return this.runs.ask(run, attempt, "probe", [], signal);
   }
 
   /** An attempt's end is not the run's as long as Slurm may start its job again: whoever follows asks for the `word` then. */
@@ -167,7 +167,7 @@ export class SlurmTarget implements RemoteTarget {
   async stop(run: RemoteFile, attempt: number, signal?: AbortSignal): Promise<void> {
     const newest = await this.newest(run, attempt, signal);
     const before = await this.probe(run, newest, signal);
-    await this.ask(run, newest, "cancel", [], signal);
+    await this.runs.ask(run, newest, "cancel", [], signal);
     const job = await this.jobOf(run, newest, signal);
     if (job === null) return;
     const word = wordOf(job);
@@ -188,7 +188,7 @@ export class SlurmTarget implements RemoteTarget {
   async reap(run: RemoteFile, attempt: number, signal?: AbortSignal): Promise<AttemptProbe> {
     const word = await this.word(run, attempt, signal);
     const over = word?.state === "ended" || word?.state === "not-found";
-    return over ? this.ask(run, attempt, "reap", ["--gone"], signal) : this.probe(run, attempt, signal);
+    return over ? this.runs.ask(run, attempt, "reap", ["--gone"], signal) : this.probe(run, attempt, signal);
   }
 
   fetch(run: RemoteFile, relative: string, local: string, progress: Progress, signal?: AbortSignal): Promise<void> {
@@ -205,12 +205,6 @@ export class SlurmTarget implements RemoteTarget {
 
   dispose(): void {
     this.runs.dispose();
-  }
-
-  private async ask(run: RemoteFile, attempt: number, verb: "probe" | "cancel" | "reap", args: string[], signal?: AbortSignal): Promise<AttemptProbe> {
-    const { probe } = await this.runs.agent(run, attempt, verb, args, signal);
-    if (probe === null) throw new AppError("not-found", t("{0} is not on {1}: it was moved or removed there.", `${run.dir}/${attemptName(attempt)}`, this.address));
-    return probe;
   }
 
   /** The attempt's job as Slurm tells it, now or from its accounting; null where it knows none of ours. */

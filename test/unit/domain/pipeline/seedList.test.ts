@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseSeeds } from "../../../../src/domain/pipeline/seedList.ts";
+import { parseSeeds, seedsProblem, seedsText } from "../../../../src/domain/pipeline/seedList.ts";
 import { AppError } from "../../../../src/util/errors.ts";
 
 test("lists, ranges and how many at once", () => {
@@ -10,6 +10,13 @@ test("lists, ranges and how many at once", () => {
   assert.deepEqual(parseSeeds(" 7 , 2-3,3 % 1 "), { seeds: [7, 2, 3], limit: 1 }, "each once, in the order given");
   assert.deepEqual(parseSeeds("4294967295"), { seeds: [4294967295], limit: null });
   assert.equal(parseSeeds("0-255").seeds.length, 256);
+});
+
+test("seeds are told in short, in the order given; what is typed is judged in the same words", () => {
+  assert.deepEqual([[0, 1, 2, 3, 9], [7, 2, 3], [5], [3, 2, 1]].map(seedsText), ["0–3, 9", "7, 2, 3", "5", "3, 2, 1"]);
+  assert.equal(seedsProblem("0-4%2"), null);
+  assert.match(seedsProblem("") ?? "", /^`` is no list of seeds: write 0,1,2 or 0-4/);
+  assert.match(seedsProblem("4-0") ?? "", /run backwards: write 0-4\./);
 });
 
 test("what is no list of seeds is refused with a sentence", () => {

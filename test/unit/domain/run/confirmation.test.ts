@@ -33,7 +33,7 @@ test("the finding is a paired exact test, and says what was left out", () => {
   assert.deepEqual([found.n, found.lost, found.gained, found.before, found.confirmed], [40, 8, 3, 0.9, false]);
   assert.ok(Math.abs(found.p - 232 / 2048) < 1e-12, `P(X ≥ 8 of 11) = ${found.p}`);
   assert.ok(found.interval.low < found.now - found.before && found.now - found.before < found.interval.high);
-  const plan = planConfirmation(runOf([flag("math", 20, "confirmed")], [30]), "math");
+  const plan = { ...planConfirmation(runOf([flag("math", 20, "confirmed")], [30]), "math"), stage: "search" };
   assert.match(confirmationText(plan, found), /^The loss of math is not confirmed: 90\.0 % at the start of search, 77\.5 % at step 30 \(8 lost, 3 gained of 40 prompts; change −12\.5 points, 95 % interval −\d+\.\d to \d+\.\d; p = 0\.113\)\. Left out: 3 prompts trained on in this stage, 1 prompt not usable\.$/);
   const clear = judgeConfirmation({ rows: rows.map((row) => ({ ...row, now: row.before && row.line > 8 })), left_out: { unusable: 0, trained: 0, more: 9 } });
   assert.deepEqual([clear.lost, clear.gained, clear.confirmed], [8, 0, true]);

@@ -318,3 +318,38 @@ test("200 runs are listed in 200 ms, and again in less", async (context) => {
   context.diagnostic(`first ${first.toFixed(0)} ms, again ${second.toFixed(0)} ms`);
   assert.ok(first < 1000 && second < 500, `${first} ms, ${second} ms`);
 });
+
+test("a check on further prompts is seen however long the run has been over, and a damaged one takes nothing else away", async (context) => {
+  const { make, store, root, only } = bench(context);
+  const dir = make("search-20260101T000000-0000", "complete");
+  assert.equal((await only()).checked, undefined);
+  let changes = 0;
+  const stop = store.watch(root, () => changes++);
+  context.after(stop);
+  await wait(200);
+  const folder = join(dir, "checked");
+  mkdirSync(folder);
+  writeFileSync(join(folder, ".math.json.1.tmp"), "{");
+  const put = (name: string, text: string): void => {
+    writeFileSync(join(folder, ".new"), text);
+    renameSync(join(folder, ".new"), join(folder, name));
+  };
+  const whole = readFileSync(new URL("checked/math.json", fixtures), "utf8");
+  put("math.json", whole);
+  const seen = async (what: string, as: () => boolean): Promise<void> => {
+    for (let turn = 0; turn < 200 && !as(); turn++) await wait(20);
+    assert.ok(as(), what);
+  };
+  await seen("the watch saw the first check", () => changes > 0);
+  assert.deepEqual([...((await only()).checked ?? [])].map(([skill, check]) => [skill, "problem" in check ? check.problem : check.found.n]), [["math", 64]]);
+  const before = changes;
+  put("math.json", whole.replace('"n": 64', '"n": 65'));
+  put("tool.json", "{");
+  mkdirSync(join(folder, "format.json"));
+  await seen("the watch saw the next check", () => changes > before);
+  const { state, checked } = await only();
+  assert.equal(state.status, "done");
+  const problems = [...(checked ?? [])].map(([skill, check]) => [skill, "problem" in check ? check.problem : check.found.n]);
+  assert.deepEqual([problems[1], problems[2]?.[0], problems[2]?.[1]], [["math", 65], "tool", "checked/tool.json of run search-20260101T000000-0000 is damaged, so what was checked is not known. Confirm the flag once more, which replaces it."]);
+  assert.match(String(problems[0]?.[1]), /^checked\/format\.json of run .* cannot be read: /);
+});

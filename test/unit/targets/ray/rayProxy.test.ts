@@ -3,15 +3,16 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import http, { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createSecureServer } from "node:https";
-import { connect, type AddressInfo, type Socket } from "node:net";
+import { connect, createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
 import { RayClient } from "../../../../src/targets/remote/ray/rayClient.ts";
 import { RayError } from "../../../../src/targets/remote/ray/rayErrors.ts";
-import { proxyOf } from "../../../../src/targets/remote/ray/rayProxy.ts";
+import { editorsProxyDown, namedProxy, proxyOf } from "../../../../src/targets/remote/ray/rayProxy.ts";
 import { run } from "../../../../src/targets/spawn.ts";
+import { AppError } from "../../../../src/util/errors.ts";
 
 // A cluster with a name that only the proxy knows: whoever asks past it finds nothing.
 const box = mkdtempSync(join(tmpdir(), "seesaw-proxy-"));
@@ -132,6 +133,58 @@ test("a proxy that wants a login, refuses, finds no way, or is not there is told
   const down = { HTTP_PROXY: "http://me:hidden@127.0.0.1:9", HTTPS_PROXY: "http://me:hidden@127.0.0.1:9" };
   for (const address of [http1, https1]) await assert.rejects(version(address, down), told("no-route", /The proxy 127\.0\.0\.1:9, over which .* does not answer \(ECONNREFUSED\)/));
   for (const value of ["socks5://127.0.0.1:1080", "http://", "::::"]) await assert.rejects(version(http1, { ALL_PROXY: value }), told("other", /ALL_PROXY/));
+});
+
+test("a cluster named by its address: the certificate must be that address's, not any that this machine or the proxy has", async () => {
+  const served = (name: string): Promise<{ port: number; authority: string; close(): void }> => {
+    const [key, cert] = [join(box, `${name}.key`), join(box, `${name}.pem`)];
+    execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=any", "-addext", `subjectAltName=${name}`, "-keyout", key, "-out", cert], { stdio: "ignore" });
+    const server = createSecureServer({ key: readFileSync(key), cert: readFileSync(cert) }, answer);
+    server.on("tlsClientError", () => {});
+    return listen(server).then(() => ({ port: port(server), authority: cert, close: () => (server.closeAllConnections(), void server.close()) }));
+  };
+  for (const [name, says] of [["IP:10.1.2.3", /^2\.58\.0$/], ["DNS:localhost", /is for another name/]] as const) {
+    const { port: at, authority, close } = await served(name);
+    const script = `import { RayClient } from ${JSON.stringify(resolve("src/targets/remote/ray/rayClient.ts"))}; const one = new RayClient("https://10.1.2.3:${at}", async () => null, { HTTPS_PROXY: "127.0.0.1:${port(proxy)}" }); console.log(await one.version().catch((error) => error.message)); one.dispose();`;
+    const { stdout, stderr } = await run([process.execPath, "--input-type=module", "-e", script], { timeout: 120_000, env: { ...process.env, NODE_EXTRA_CA_CERTS: authority } });
+    close();
+    assert.match(stdout.trim(), says, stderr);
+  }
+});
+
+test("a question to a proxy that says nothing can be stopped", async () => {
+  const mute = createTcpServer((socket) => (sockets.add(socket), void socket.on("error", () => {}).once("data", () => stop.abort())));
+  const stop = new AbortController();
+  await listen(mute);
+  const asked = (): Promise<string> => asking("https://head.test:8265", { HTTPS_PROXY: `127.0.0.1:${port(mute)}` }, (client) => client.version(stop.signal));
+  await assert.rejects(asked(), (error) => AppError.is(error, "cancelled"));
+  await assert.rejects(asked(), (error) => AppError.is(error, "cancelled"), "stopped before it was asked");
+  mute.close();
+});
+
+test("where the editor finds the proxy, that of the environment is not asked, nor is its login shown to anybody; the choice may change", async () => {
+  let editor = true;
+  const client = new RayClient(`http://0.0.0.0:${port(plain)}`, () => Promise.resolve("ray-token"), { HTTP_PROXY: `http://me:hidden@127.0.0.1:${port(proxy)}` }, () => editor);
+  assert.equal(await client.version(), "2.58.0");
+  assert.deepEqual([asked[0]?.url, asked[0]?.headers["proxy-authorization"], through.length], ["/api/version", undefined, 0]);
+  editor = false;
+  assert.equal(await client.version(), "2.58.0");
+  assert.deepEqual(through.map(({ what }) => what), [`GET http://0.0.0.0:${port(plain)}/api/version`]);
+  editor = true;
+  assert.equal(await client.version(), "2.58.0");
+  assert.equal(through.length, 1);
+  client.dispose();
+});
+
+test("what VS Code's agents say of a proxy is told without its login", () => {
+  for (const said of ["PROXY me:hidden@proxy:3128", "HTTPS proxy:3128", "PROXY me:hid/d@en@proxy:3128", "http://me:hidden@proxy:3128/"]) assert.equal(namedProxy(said), "proxy:3128", said);
+  for (const said of ["DIRECT", "", undefined]) assert.equal(namedProxy(said), null);
+  for (const said of ["PROXY me:hidden@proxy:3128", "PROXY <credentials>@proxy:3128; DIRECT", "SOCKS proxy:3128"]) {
+    const error = editorsProxyDown("http://head.test", new Error(`Failed to establish a socket connection to proxies: ${said}`));
+    assert.ok(told("no-route", /^The proxy proxy:3128, over which http:\/\/head\.test would be reached, does not answer/)(error));
+    assert.ok(!String((error?.cause as Error).message).includes("hidden"));
+  }
+  assert.equal(editorsProxyDown("http://head.test", new Error("socket hang up")), null);
 });
 
 test("NO_PROXY: names with all below, addresses, networks, ports; this machine never goes through a proxy", () => {

@@ -389,6 +389,8 @@ test("a run to its end: started detached, followed, its sums told; another start
   assert.equal(probes.at(-1)?.attempt, 1);
   assert.match(copy.text("journal.jsonl"), /run\.finished.*"done"/);
   assert.deepEqual(await runs.agent({ dir: join(top, "runs/none"), runner: runnerDir }, 1, "probe"), { code: null, probe: null, nonce: null });
+  assert.equal((await runs.ask(where, 1, "probe", [])).state, "exited");
+  await assert.rejects(runs.ask({ dir: join(top, "runs/none"), runner: runnerDir }, 1, "probe", []), (error) => AppError.is(error, "not-found") && error.message.includes(join(top, "runs/none/attempt-0001")));
 });
 
 test("the packages that are asked for are those of the local probe", () => {
