@@ -159,8 +159,8 @@ def prepare():
     for folder in job.get("needs", []):
         if not os.path.isdir(folder):
             raise Refused(
-                f"{folder} is not on {os.uname().nodename}, where Ray has put the job: it would not go on from where it "
-                "was. Give the target a `dir` on a disk that all nodes share, or start the stage anew.",
+                f"{folder} is not on {os.uname().nodename}, where Ray has put the job: it would not go on from where "
+                "it was. Give the target a `dir` on a disk that all nodes share, or start the stage anew.",
                 "no-run",
             )
     attempt = os.path.join(job["run"], job["attempt"])
