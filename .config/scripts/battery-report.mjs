@@ -57,7 +57,7 @@ async function bankResults(bank, { raw, out, jobs }) {
   let tuned = null;
   if (bank !== "A") {
     const path = join(out, "bank-A.json");
-    if (!existsSync(path)) throw new SetupError(`${path} is missing: settings are fixed on bank A before another one is opened. Run this with --bank A first.`);
+    if (!existsSync(path)) throw new SetupError(`${path} is missing: settings are fixed on bank A before bank ${bank} is opened. Run this with --bank A first.`);
     tuned = JSON.parse(readFileSync(path, "utf8"));
   }
   const knobs = new Map(tuned?.candidates.map(({ id, knob }) => [id, knob]));
