@@ -28,6 +28,8 @@ interface Entries {
   /** Where the run is, if it is on another machine: what its folder here says of processes is of that machine then. */
   remote: RemoteFile | null;
   mirror: MirrorFile | null;
+  /** There is a folder of checks on further prompts. */
+  checked: boolean;
 }
 
 /** A file of the folder, parsed again only when it was replaced. */
@@ -86,39 +88,40 @@ export class RunFolder {
    */
   async read(now: number = Date.now() / 1000, patience = 0): Promise<RunRecord | UnreadableRun | null> {
     if (this.over !== null && performance.now() - this.over.at < patience) return this.over.run;
-    const run = await this.withChecks(await this.readNow(now));
+    const run = await this.readNow(now);
     const over = run !== null && "state" in run && run.state.reason !== null && run.state.remote?.complete !== false;
     this.over = over ? { at: performance.now(), run } : null;
     return run;
   }
 
-  /** A check on further prompts is a person's, and comes after the run's end as well. */
-  private async withChecks<T extends RunRecord | UnreadableRun | null>(run: T): Promise<T> {
-    if (run === null || !("state" in run)) return run;
-    const checked = await this.checked.read();
-    return checked === null ? run : { ...run, checked };
-  }
-
   private async readNow(now: number): Promise<RunRecord | UnreadableRun | null> {
-    const id = basename(this.dir);
     try {
       const entries = await this.readEntries(now);
       if (entries === null) return null;
-      if (this.complete?.entries === entries) return this.complete.run;
-      const { spec, attempt, remote, mirror } = entries;
-      const journal = await this.journal.read();
-      if (remote !== null) {
-        const run = { dir: this.dir, id, stage: spec.stage, spec, state: statusFromRemote(journal, remote, mirror, now) };
-        this.complete = isComplete(remote, mirror) ? { entries, run } : null;
-        return run;
-      }
-      const settled = journal.reason !== null && attempt <= journal.attempt;
-      const state = settled ? journal : await this.withAttempt(journal, attempt, spec, now);
-      return { dir: this.dir, id, stage: spec.stage, spec, state };
+      const run = await this.runOf(entries, now);
+      // A check is a person's, and comes after the run's end as well.
+      const checked = entries.checked ? await this.checked.read() : null;
+      return checked === null ? run : { ...run, checked };
     } catch (error) {
       const message = AppError.is(error) ? error.message : `The folder cannot be read: ${messageOf(error)}.`;
+      const id = basename(this.dir);
       return { dir: this.dir, id, message: `${id}: ${message}` };
     }
+  }
+
+  private async runOf(entries: Entries, now: number): Promise<RunRecord> {
+    if (this.complete?.entries === entries) return this.complete.run;
+    const { spec, attempt, remote, mirror } = entries;
+    const id = basename(this.dir);
+    const journal = await this.journal.read();
+    if (remote !== null) {
+      const run = { dir: this.dir, id, stage: spec.stage, spec, state: statusFromRemote(journal, remote, mirror, now) };
+      this.complete = isComplete(remote, mirror) ? { entries, run } : null;
+      return run;
+    }
+    const settled = journal.reason !== null && attempt <= journal.attempt;
+    const state = settled ? journal : await this.withAttempt(journal, attempt, spec, now);
+    return { dir: this.dir, id, stage: spec.stage, spec, state };
   }
 
   private async withAttempt(journal: RunRecord["state"], attempt: number, spec: RunSpec, now: number): Promise<RunRecord["state"]> {
@@ -143,9 +146,10 @@ export class RunFolder {
       if (age < writingPatience) return null;
       throw new AppError("run-unreadable", t("It has no run.json: it was not written to the end. Delete the folder."));
     }
-    const numbers = (await readdir(this.dir)).map((name) => Number(/^attempt-(\d+)$/.exec(name)?.[1] ?? 0));
+    const names = await readdir(this.dir);
+    const numbers = names.map((name) => Number(/^attempt-(\d+)$/.exec(name)?.[1] ?? 0));
     const [remote, mirror] = spec.target.kind === "local" ? [null, null] : [await this.remote.read(), await this.mirror.read()];
-    const entries = { stamp, spec, attempt: Math.max(0, ...numbers), remote, mirror };
+    const entries = { stamp, spec, attempt: Math.max(0, ...numbers), remote, mirror, checked: names.includes("checked") };
     if (age > stampPatience) this.entries = entries;
     return entries;
   }
