@@ -9,7 +9,7 @@ const [draws, seed, sizes] = [400, 20261130, [9, 19, 29]];
 
 async function main() {
   const battery = (name) => import(`../../src/domain/battery/${name}.ts`);
-  const [{ ScoredBank }, { limitCandidate }, { tunedDrop }, { explored }, { allowedRate }] = await Promise.all(["ownLimits", "limitCandidate", "baselines/accuracy", "baselines/explored", "tune"].map(battery));
+  const [{ ScoredBank }, { limitCandidate }, { tunedDrop }, { explored }, { allowedRate, lowestThreshold }] = await Promise.all(["ownLimits", "limitCandidate", "baselines/accuracy", "baselines/explored", "tune"].map(battery));
   const banks = {};
   for (const bank of ["A", "B", "C"]) {
     const { runs } = await readRuns(join(root, ".cache", "battery", "raw", bank));
@@ -22,9 +22,7 @@ async function main() {
     console.log(`\n${candidate.label}`);
     const scored = Object.fromEntries(Object.entries(banks).map(([bank, runs]) => [bank, new ScoredBank(candidate, runs)]));
     for (const [bank, other] of [["A", "B"], ["B", "A"], ["C", "A"]].filter(([bank]) => bank in banks)) {
-      // As the battery tunes: a tenth of the other bank's healthy runs may alarm.
-      const highest = [...scored[other].healthy].sort((a, b) => b - a);
-      const lines = [[`limit of bank ${other}`, scored[bank].at(highest[Math.floor(allowedRate * highest.length + 1e-9)])], ...sizes.map((n) => [`own, ${n} runs`, scored[bank].byOwn(n, draws, seed)])];
+      const lines = [[`limit of bank ${other}`, scored[bank].at(lowestThreshold(scored[other].healthy, allowedRate))], ...sizes.map((n) => [`own, ${n} runs`, scored[bank].byOwn(n, draws, seed)])];
       for (const [what, { falseAlarms, falseAlarmsSpread: [low, high], ahead, median }] of lines) {
         const spread = low === high ? "" : ` (${Math.round(100 * low)}–${Math.round(100 * high)})`;
         console.log(`  ${bank}  ${what.padEnd(16)} false alarms ${`${percent(falseAlarms)}${spread}`.padEnd(14)} before the crossing ${percent(ahead).padStart(5)}   median lead ${median.toFixed(1)} steps`);

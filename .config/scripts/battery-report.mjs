@@ -130,7 +130,8 @@ async function main() {
     jobs: Number(value("--jobs", availableParallelism())),
   };
   const bank = value("--bank", null);
-  if (bank !== null && !["A", "B", "C"].includes(bank)) throw new SetupError(`There is no bank "${bank}": use A, B or C.`);
+  const { banks } = await battery("rawRun");
+  if (bank !== null && !banks.includes(bank)) throw new SetupError(`There is no bank "${bank}": use ${banks.join(", ")}.`);
   if (!Number.isInteger(options.jobs) || options.jobs < 1) throw new SetupError("--jobs needs a whole number of at least 1.");
   if (bank !== null) await bankResults(bank, options);
   await card(options);

@@ -37,19 +37,15 @@ BASES = {"m0": MEDIA / "sample" / "models" / "m0", "n0": MEDIA / "battery" / "n0
 def new_n0(tokenizer) -> Qwen3ForCausalLM:
     return Qwen3ForCausalLM(
         Qwen3Config(
-            vocab_size=len(tokenizer),
             hidden_size=88,
             num_hidden_layers=4,
             num_attention_heads=4,
             num_key_value_heads=2,
             head_dim=24,
             intermediate_size=208,
-            max_position_embeddings=sample_tokenizer.MAX_LENGTH,
             tie_word_embeddings=True,
             initializer_range=0.04,
-            pad_token_id=tokenizer.pad_token_id,
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=tokenizer.eos_token_id,
+            **sample_pretrain.fitting(tokenizer),
         )
     )
 
@@ -57,18 +53,14 @@ def new_n0(tokenizer) -> Qwen3ForCausalLM:
 def new_p0(tokenizer) -> Olmo2ForCausalLM:
     return Olmo2ForCausalLM(
         Olmo2Config(
-            vocab_size=len(tokenizer),
             hidden_size=80,
             num_hidden_layers=5,
             num_attention_heads=5,
             num_key_value_heads=5,
             intermediate_size=224,
-            max_position_embeddings=sample_tokenizer.MAX_LENGTH,
             tie_word_embeddings=False,
             initializer_range=0.03,
-            pad_token_id=tokenizer.pad_token_id,
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=tokenizer.eos_token_id,
+            **sample_pretrain.fitting(tokenizer),
         )
     )
 

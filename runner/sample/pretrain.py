@@ -23,21 +23,28 @@ STEPS, BATCH, BUCKET, PEAK_RATE, WARM_UP = 4000, 32, 4, 2e-3, 100
 IGNORE = -100
 
 
+def fitting(tokenizer: PreTrainedTokenizerFast) -> dict[str, int]:
+    """What a model's config takes over from its tokenizer."""
+    return {
+        "vocab_size": len(tokenizer),
+        "max_position_embeddings": MAX_LENGTH,
+        "pad_token_id": tokenizer.pad_token_id,
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+    }
+
+
 def new_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
     return LlamaForCausalLM(
         LlamaConfig(
-            vocab_size=len(tokenizer),
             hidden_size=96,
             num_hidden_layers=3,
             num_attention_heads=4,
             num_key_value_heads=4,
             intermediate_size=256,
-            max_position_embeddings=MAX_LENGTH,
             tie_word_embeddings=True,
             initializer_range=0.04,
-            pad_token_id=tokenizer.pad_token_id,
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=tokenizer.eos_token_id,
+            **fitting(tokenizer),
         )
     )
 

@@ -213,15 +213,20 @@ export async function confirmed(host: Pick<RunCommandHost, "showDryRun">, chosen
 }
 
 export async function start(host: RunCommandHost, { view, pipeline, stage }: ChosenStage, location: vscode.ProgressLocation): Promise<StartedRun> {
-  const progress = { location, title: t("Starting {0}", stage.id), cancellable: true };
-  return vscode.window.withProgress(progress, async (report, token) => {
+  return whileStarting(host, view, { location, title: t("Starting {0}", stage.id) }, async (options) => {
+    const started = await host.launcher.startStage(pipeline, view.diagnostics, stage.id, options);
+    for (const note of started.notes) host.log.info(note);
+    return started;
+  });
+}
+
+/** Tells what is checked and copied before something starts, and lets the person cancel it. */
+export async function whileStarting<T>(host: Pick<RunCommandHost, "startOptions">, view: PipelineView, shown: { location: vscode.ProgressLocation; title: string }, go: (options: StartOptions) => Promise<T>): Promise<T> {
+  return vscode.window.withProgress({ ...shown, cancellable: true }, async (report, token) => {
     report.report({ message: t("checking packages, data and disk space") });
     const abort = new AbortController();
     token.onCancellationRequested(() => abort.abort());
     const options = await host.startOptions(view);
-    const onCopy = (what: string, copied: number, total: number): void => report.report({ message: copyText(what, copied, total) });
-    const started = await host.launcher.startStage(pipeline, view.diagnostics, stage.id, { ...options, signal: abort.signal, onCopy });
-    for (const note of started.notes) host.log.info(note);
-    return started;
+    return go({ ...options, signal: abort.signal, onCopy: (what, copied, total) => report.report({ message: copyText(what, copied, total) }) });
   });
 }

@@ -108,20 +108,22 @@ export async function inlineAction(page, text, name) {
 }
 
 /** A person's pointer is never suddenly there. */
-export async function hoverSlowly(page, row) {
+async function hoverSlowly(page, row) {
   const box = await row.boundingBox();
   await page.mouse.move(box.x + 200, box.y + box.height / 2 - 60);
   await page.mouse.move(box.x + 160, box.y + box.height / 2, { steps: 8 });
 }
 
-/** The hover of a row, once it says `text`: the locator. A tree that is redrawn takes its hover away, so it is pointed at again. */
-export async function hoverOf(page, row, text) {
+/** The hover of a row if it says `text`, pointed at once: the locator, or null. */
+export async function pointAt(page, row, text) {
+  await hoverSlowly(page, row);
   const hover = page.locator(".monaco-hover:visible, .workbench-hover:visible").last();
-  await until(`a hover with ${text}`, async () => {
-    await hoverSlowly(page, row);
-    return hover.filter({ hasText: text }).waitFor({ timeout: 3000 }).then(() => true, () => false);
-  }, 40_000);
-  return hover;
+  return hover.filter({ hasText: text }).waitFor({ timeout: 3000 }).then(() => hover, () => null);
+}
+
+/** The same, once it says so: a tree that is redrawn takes its hover away, so it is pointed at again. */
+export function hoverOf(page, row, text) {
+  return until(`a hover with ${text}`, () => pointAt(page, row, text), 30_000);
 }
 
 /** The palette, ready to be typed into. F1 is pressed again where the workbench was still closing what was open before, and took no notice. */

@@ -1,8 +1,9 @@
+import { mean } from "simple-statistics";
 import { seededRandom } from "../statistics/random.ts";
+import { truthOf } from "./bank.ts";
 import { firstAbove, type ScoreCandidate } from "./candidate.ts";
 import { leadOf, quantileOf } from "./leads.ts";
 import type { RawRun } from "./rawRun.ts";
-import { truthOfRun } from "./truth.ts";
 import { allowedRate, highestScore } from "./tune.ts";
 
 /** What a limit does on runs that it was not set on, or the mean over many draws of the runs it was set on. */
@@ -35,7 +36,7 @@ export class ScoredBank {
   constructor(candidate: ScoreCandidate, runs: readonly RawRun[]) {
     const healthy: number[] = [];
     for (const run of runs) {
-      const truth = truthOfRun(run);
+      const truth = truthOf(run);
       if (truth.class === "healthy") healthy.push(highestScore(candidate, run));
       for (const skill of run.skills) {
         const crossing = truth.skills[skill]?.crossing ?? null;
@@ -75,7 +76,6 @@ export class ScoredBank {
   }
 }
 
-const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 const shareAbove = (values: readonly number[], limit: number): number => values.filter((value) => value > limit).length / values.length;
 
 function shuffled(values: readonly number[], random: () => number): number[] {

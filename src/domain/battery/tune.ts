@@ -10,8 +10,8 @@ export const allowedRate = 0.1;
  */
 export function tune(candidate: Candidate, healthy: readonly RawRun[], rate = allowedRate): number | null {
   if (candidate.fixed !== undefined) return candidate.fixed;
-  const allowed = Math.floor(rate * healthy.length + 1e-9);
-  if (candidate.kind === "score") return thresholdFor(candidate, healthy, allowed);
+  if (candidate.kind === "score") return lowestThreshold(healthy.map((run) => highestScore(candidate, run)), rate);
+  const allowed = allowedOf(healthy.length, rate);
   const keeps = (alpha: number): boolean => {
     let alarmed = 0;
     for (const run of healthy) {
@@ -43,10 +43,17 @@ export function highestScore(candidate: ScoreCandidate, run: RawRun): number {
   return Math.max(...run.skills.flatMap((skill) => candidate.score(run, skill).slice(1)));
 }
 
-/** Alarms are scores above the threshold, so the (allowed + 1)-th highest score of the healthy runs is the lowest threshold that keeps the rate. */
-function thresholdFor(candidate: ScoreCandidate, healthy: readonly RawRun[], allowed: number): number | null {
-  if (healthy.length === 0) return null;
-  const highest = healthy.map((run) => highestScore(candidate, run)).sort((a, b) => b - a);
-  const threshold = highest[Math.min(allowed, highest.length - 1)] as number;
+/**
+ * Alarms are scores above the threshold, so the (allowed + 1)-th of the healthy runs' highest scores is the lowest threshold that
+ * keeps the rate. null where there is none.
+ */
+export function lowestThreshold(highest: readonly number[], rate: number): number | null {
+  if (highest.length === 0) return null;
+  const threshold = [...highest].sort((a, b) => b - a)[Math.min(allowedOf(highest.length, rate), highest.length - 1)] as number;
   return Number.isFinite(threshold) ? threshold : null;
+}
+
+/** How many of so many healthy runs may alarm. */
+function allowedOf(runs: number, rate: number): number {
+  return Math.floor(rate * runs + 1e-9);
 }

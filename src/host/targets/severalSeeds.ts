@@ -1,13 +1,11 @@
 import * as vscode from "vscode";
-import { copyText } from "../../domain/targets/copyText.ts";
 import { formatPlural } from "../../domain/format.ts";
 import { parseSeeds, seedsProblem, type SeedList } from "../../domain/pipeline/seedList.ts";
-import type { StartOptions } from "../../targets/launcher.ts";
 import { standingOfSeed } from "../../targets/seedRuns.ts";
 import { AppError } from "../../util/errors.ts";
 import { t } from "../../util/l10n.ts";
 import type { ChosenStage } from "../choices.ts";
-import { confirmed, preview, type RunCommandHost } from "../runStage.ts";
+import { confirmed, preview, whileStarting, type RunCommandHost } from "../runStage.ts";
 import { runLine } from "../runWords.ts";
 import { seedLines, type SeedsPreview } from "../stageDetail.ts";
 
@@ -54,13 +52,9 @@ async function standings({ launcher }: RunCommandHost, { pipeline, stage }: Chos
 
 /** Resolves once the array is submitted; each of its runs is then followed like any other. */
 async function startSeeds(host: RunCommandHost, { view, pipeline, stage }: ChosenStage, list: SeedList): Promise<void> {
-  const progress = { location: vscode.ProgressLocation.Notification, title: t("Starting {0} with {1}", stage.id, formatPlural(list.seeds.length, "seed")), cancellable: true };
-  await vscode.window.withProgress(progress, async (report, token) => {
-    report.report({ message: t("checking packages, data and disk space") });
-    const abort = new AbortController();
-    token.onCancellationRequested(() => abort.abort());
-    const options: StartOptions = { ...(await host.startOptions(view)), signal: abort.signal, onCopy: (what, copied, total) => report.report({ message: copyText(what, copied, total) }) };
-    await host.runSeeds(pipeline, view.diagnostics, {
+  const shown = { location: vscode.ProgressLocation.Notification, title: t("Starting {0} with {1}", stage.id, formatPlural(list.seeds.length, "seed")) };
+  await whileStarting(host, view, shown, (options) =>
+    host.runSeeds(pipeline, view.diagnostics, {
       ...options,
       stage: stage.id,
       list,
@@ -68,6 +62,5 @@ async function startSeeds(host: RunCommandHost, { view, pipeline, stage }: Chose
       onEvent: (_seed, event) => {
         if (event.type === "started") for (const note of event.run.notes) host.log.info(note);
       },
-    });
-  });
+    }));
 }

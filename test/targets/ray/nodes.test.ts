@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import type { RemotePlan } from "../../../src/targets/remote/port.ts";
 import { RayClient } from "../../../src/targets/remote/ray/rayClient.ts";
 import { AppError } from "../../../src/util/errors.ts";
 import { fault } from "../shared/fault.ts";
@@ -40,6 +41,12 @@ function withNodes(name: string, body: (lab: RayLab, worker: RayWorker) => Promi
   });
 }
 
+/** The same as `lab.untilStep`, for a run on a disk that only its node sees. */
+async function untilStep(worker: RayWorker, { remote }: RemotePlan, step: number): Promise<void> {
+  const journal = worker.seen(`${remote.dir}/journal.jsonl`);
+  await until(`step ${step}, on that node`, () => existsSync(journal) && readFileSync(journal, "utf8").split("stage.progress").length > step);
+}
+
 withNodes("a run goes to the node with the GPU, whose disk nobody else sees, and everything is found there", async (lab, worker) => {
   const report = await lab.target.check();
   assert.deepEqual(report.problems.filter(({ reason }) => reason === "resources"), []);
@@ -48,7 +55,7 @@ withNodes("a run goes to the node with the GPU, whose disk nobody else sees, and
   const first = await lab.target.word(plan.remote, 1);
   assert.ok(["queued", "running"].includes(first.state), first.state);
   const followed = lab.follow(plan);
-  await until("step 12, on that node", () => existsSync(worker.seen(`${plan.remote.dir}/journal.jsonl`)) && readFileSync(worker.seen(`${plan.remote.dir}/journal.jsonl`), "utf8").split("stage.progress").length > 12);
+  await untilStep(worker, plan, 12);
   assert.ok(!existsSync(plan.remote.dir), "nothing of it is on the head");
   assert.equal((await client.job(plan.remote.attempts[0]?.job?.id ?? ""))?.driver_node_id, worker.node.node_id);
   assert.equal((await lab.target.word(plan.remote, 1)).nodes, worker.node.node_name);
@@ -75,7 +82,7 @@ withNodes("a run goes to the node with the GPU, whose disk nobody else sees, and
 
 withNodes("its node goes for good: the end is a node failure, and resuming says that the files went with it", async (lab, worker) => {
   const plan = await lab.start(lab.plan({ steps: 4000, seconds: 0.1, save: 5 }));
-  await until("step 6", () => existsSync(worker.seen(`${plan.remote.dir}/journal.jsonl`)) && readFileSync(worker.seen(`${plan.remote.dir}/journal.jsonl`), "utf8").split("stage.progress").length > 6);
+  await untilStep(worker, plan, 6);
   worker.powerOff();
   await until("Ray's word", async () => (await lab.target.word(plan.remote, 1)).state === "ended", 300);
   assert.equal((await lab.target.word(plan.remote, 1)).end, "node-failure");

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { say } from "../../../.config/scripts/progress.mjs";
-import { base, command, driftEditor, driftFrame, fresh, goTo, hoverSlowly, openFile, openSeesaw, quickFix, stageRow, until, withWorkbench } from "../workbench.mjs";
+import { base, command, driftEditor, driftFrame, fresh, goTo, hoverOf, openFile, openSeesaw, pointAt, quickFix, stageRow, until, withWorkbench } from "../workbench.mjs";
 import { quiet, widen } from "./pictures.mjs";
 
 const facts = ["Expected loss", "What the check can see", "False-alarm budget", "Moved most", "Replay", "Track record", "Lead", "For runs like yours"];
@@ -24,13 +24,11 @@ export async function flagsStory(vsix, spaces, theme = null) {
     await page.keyboard.press("ArrowRight");
     const flag = stageRow(page, /math \(in-domain\): loss confirmed.*since step 30/);
     await flag.waitFor();
-    const hover = page.locator(".monaco-hover:visible, .workbench-hover:visible").last();
-    const shows = (text) => hover.filter({ hasText: text }).waitFor({ timeout: 3000 }).then(() => true, () => false);
     // A tree that is redrawn takes its hover away.
     let told = "";
     await until("the hover of the flag, and its link", async () => {
-      await hoverSlowly(page, flag);
-      if (!(await shows("How often this detector is wrong"))) return false;
+      const hover = await pointAt(page, flag, "How often this detector is wrong");
+      if (hover === null) return false;
       told = await hover.innerText({ timeout: 1000 }).catch(() => told);
       await shot(page, "tree");
       return hover.locator("a", { hasText: "How often this detector is wrong" }).click({ timeout: 2000 }).then(() => true, () => false);
@@ -86,10 +84,7 @@ export async function flagsStory(vsix, spaces, theme = null) {
     const rows = page.locator(".pane-body .monaco-list-row");
     await rows.filter({ hasText: /^search⚑|^search.*⚑ math/ }).nth(1).click();
     await page.keyboard.press("ArrowRight");
-    await until("the replay rows in the hover", async () => {
-      await hoverSlowly(page, rows.filter({ hasText: /math \(in-domain\): loss confirmed/ }).last());
-      return shows(/nearest to what moved, and should have protected it: math\.train\.jsonl line \d+/);
-    }, 30_000);
+    await hoverOf(page, rows.filter({ hasText: /math \(in-domain\): loss confirmed/ }).last(), /nearest to what moved, and should have protected it: math\.train\.jsonl line \d+/);
     await shot(page, "replay");
     say("flags: the replay rows that should have protected what moved");
   });
