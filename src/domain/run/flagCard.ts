@@ -76,7 +76,7 @@ function weakFact({ flag }: FlagCardInput): FlagFact | null {
 function budgetFact({ flag, run }: FlagCardInput): FlagFact | null {
   const { alpha } = run.spec.flags;
   if (flag.spent === undefined) return null;
-  if (flag.detector === "limit") return { id: "budget", label: t("False-alarm budget"), text: t("{0} per run: no more of the battery's healthy runs went beyond the limit at any look", formatPercent(alpha, 0)) };
+  if (flag.detector === "limit") return { id: "budget", label: t("False-alarm budget"), text: t("{0} per run: so it was on the battery's bank A, which set the limit; the track record tells how often it is wrong elsewhere", formatPercent(alpha, 0)) };
   return { id: "budget", label: t("False-alarm budget"), text: t("{0} per run, {1} of it spent here so far", formatPercent(alpha, 0), formatPercent(flag.spent, 0)) };
 }
 
